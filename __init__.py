@@ -40,10 +40,9 @@ if TYPE_CHECKING:
     from . import errors, tables
     from .connector.host.run import run
     from .connector.options.call import options
-    from .connector.session.restart_on_evolution import run_with_evolution
     from .connector.source.hybrid_source import HybridSource
     from .connector.spark.data_source import SluiceDataSource as DefaultSource
-    from .connector.spark.file_stream import stream
+    from .connector.spark.file_stream import run_with_evolution, stream
     from .connector.spark.registration import register
 
 __all__ = [
@@ -64,7 +63,7 @@ _HOMES = {
     "options": (".connector.options.call", "options"),
     "register": (".connector.spark.registration", "register"),
     "run": (".connector.host.run", "run"),
-    "run_with_evolution": (".connector.session.restart_on_evolution", "run_with_evolution"),
+    "run_with_evolution": (".connector.spark.file_stream", "run_with_evolution"),
     "stream": (".connector.spark.file_stream", "stream"),
 }
 

@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 
 from ..errors import StateMissingError
 from .documents.batch_mark import NO_BATCH, BatchMark, Forked
-from .documents.bootstrap_record import find_seed
 from .documents.checkpoint import Checkpoint
 from .documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
 from .documents.layout import ABANDONED, READERS
 from .documents.orders import Order, Orders
+from .documents.query_records import find_seed
 from .documents.reader_assignment import readers_of
 from .documents.reader_commit import Abandonment, ReaderCommit, ReaderCommits
 from .documents.written_file import Removal, WrittenFile

@@ -135,7 +135,7 @@ class FileSplit(NamedTuple):
     def split_id(self) -> str:
         """Derived from content alone, so it means the same thing after every restart."""
         file = self.file
-        # The quarantine keeps only ids: `connector/views/quarantine.py` takes them apart again.
+        # The quarantine keeps only ids: `connector/views/files_as_of.py` takes them apart again.
         skip = f"+{self.skip}" if self.skip else ""
         return f"{file.path}@{file.size}-{file.modified}-{file.etag}:{self.start}-{self.end}{skip}"
 

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...checkpoint_meta.checkpoint_snapshot import forked_from
-from ...checkpoint_meta.documents.query_ends import QueryEnds, recorded_ends
+from ...checkpoint_meta.documents.query_records import QueryEnds, recorded_ends
 from ...checkpoint_meta.files.file_columns import Numbers
 from ...checkpoint_meta.index.fingerprints import Names, SeenKeys, file_keys, names_in
 from ...checkpoint_meta.storage.open_storage import open_storage

@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any, Final
 
-from ...checkpoint_meta.documents.run_summary import RunSummary
+from ...checkpoint_meta.documents.query_records import RunSummary
 from ...errors import OptionError, not_installed
 from ..session.query_figures import FINISHED, QueryFigures, families
 

@@ -11,8 +11,7 @@ import typer
 
 from ...errors import OptionError
 from ..options.call import direct_write
-from .arguments import Json, argument, flag, setting
-from .state_argument import parsed, parsed_options
+from .arguments import Json, argument, flag, parsed, parsed_options, setting
 
 if TYPE_CHECKING:
     from ..host.feeds import Feed

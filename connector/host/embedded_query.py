@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from ...checkpoint_meta.documents.run_summary import RunSummary
+from ...checkpoint_meta.documents.query_records import RunSummary
 from ...checkpoint_meta.storage.storage_errors import may_pass
 from ...checkpoint_meta.storage.urls import hadoop_path
 from ...checkpoint_meta.stores.open_store import open_store

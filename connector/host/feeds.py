@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 from typing_extensions import override
 
-from ...checkpoint_meta.documents.run_summary import RunSummary
+from ...checkpoint_meta.documents.query_records import RunSummary
 from ...checkpoint_meta.storage.storage_errors import may_pass
 from ...errors import FencedError, QueryRunningError
 from ..query.start_check import StartTerms

@@ -23,8 +23,7 @@ from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
 from ...checkpoint_meta.documents.epochs import newest_epoch
-from ...checkpoint_meta.documents.run_summary import RunSummary
-from ...checkpoint_meta.documents.schema_history import SchemaHistory
+from ...checkpoint_meta.documents.query_records import RunSummary, SchemaHistory
 from ...checkpoint_meta.storage.urls import Location, loaded_paths
 from ...checkpoint_meta.stores.contract import StateStore
 from ...errors import FencedError, SluiceError, StateError

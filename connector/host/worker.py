@@ -46,7 +46,7 @@ class Task:
         # Not before the process listens for the end of its host.
         from ...reader.direct_write.field_ids import TABLE_COLUMNS
         from ...reader.task import Attempt
-        from ..query.partition_reader import read_partition
+        from ..query.partitions import read_partition
         from ..session.processes import task_properties
 
         attempt = Attempt(self.attempt, self.partition.query_id)

@@ -29,13 +29,13 @@ from ...reader.files.formats.registry import format_class, refused
 from ...reader.files.options import FileFormatName, ParseMode, ReaderOptions
 from ...reader.files.options.values import expected_formats, json_object, json_or_none
 from .aliases import in_our_names
-from .places import place_problems
 from .rules import broken_rules
 from .validation import (
     cleaning_problems,
     event_time_problems,
     instant,
     near_name,
+    place_problems,
     problem_of,
     queue_problems,
 )

@@ -21,13 +21,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ...checkpoint_meta.checkpoint_snapshot import CheckpointSnapshot, snapshots
-from ...checkpoint_meta.documents.bootstrap_record import find_seed
 from ...checkpoint_meta.documents.checkpoint_ref import (
     NO_CHECKPOINT,
     CheckpointIdentity,
     CheckpointRef,
 )
 from ...checkpoint_meta.documents.layout import ROWS
+from ...checkpoint_meta.documents.query_records import find_seed
 from ...checkpoint_meta.documents.reader_assignment import (
     FindCommit,
     continuations_of,

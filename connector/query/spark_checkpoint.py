@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeGuard
 
 from ...checkpoint_meta.checkpoint_snapshot import committed_on
-from ...checkpoint_meta.documents.bootstrap_record import find_seed
 from ...checkpoint_meta.documents.checkpoint_ref import (
     NO_CHECKPOINT,
     NO_IDENTITY,
     CheckpointIdentity,
     CheckpointRef,
 )
+from ...checkpoint_meta.documents.query_records import find_seed
 from ...checkpoint_meta.documents.reader_commit import ReaderCommits
 from ...checkpoint_meta.history import CheckpointHistory
 from ...checkpoint_meta.storage.urls import Location

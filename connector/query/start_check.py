@@ -27,10 +27,14 @@ from typing import Final
 
 from ...checkpoint_meta.checkpoint_snapshot import forked_from, newest_written
 from ...checkpoint_meta.documents.batch_mark import BatchMark, BatchOrigin, TableInput
-from ...checkpoint_meta.documents.bootstrap_record import find_seed
 from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
 from ...checkpoint_meta.documents.heartbeat import ALIVE_SECONDS, beats_of, is_beating
-from ...checkpoint_meta.documents.query_ends import QueryEnds, record_ends, recorded_ends
+from ...checkpoint_meta.documents.query_records import (
+    QueryEnds,
+    find_seed,
+    record_ends,
+    recorded_ends,
+)
 from ...checkpoint_meta.documents.reader_commit import ReaderCommits
 from ...checkpoint_meta.history import CheckpointHistory
 from ...checkpoint_meta.storage.open_storage import open_storage

@@ -23,8 +23,7 @@ from ...errors import (
     SourceUnavailable,
 )
 from ..options.model import SluiceOptions
-from ..options.places import places
-from ..options.validation import bound_of, instant, instant_in
+from ..options.validation import bound_of, instant, instant_in, places
 
 
 def make_discovery(options: SluiceOptions) -> Discovery:

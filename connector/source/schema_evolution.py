@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 from typing_extensions import override
 
-from ...checkpoint_meta.documents.schema_history import SchemaHistory, StoredSchema
+from ...checkpoint_meta.documents.query_records import SchemaHistory, StoredSchema
 from ...checkpoint_meta.files.file_split import SCHEMA, FileSplit, FileVersion
 from ...checkpoint_meta.stores.contract import StateStore
 from ...errors import (

@@ -11,7 +11,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from ...checkpoint_meta.documents.layout import READERS
-from ...checkpoint_meta.documents.schema_history import SchemaHistory, StoredSchema
+from ...checkpoint_meta.documents.query_records import SchemaHistory, StoredSchema
 from ...checkpoint_meta.stores.contract import StateStore
 from ...enumerator.files.discovery.tree_discovery import all_files
 from ...errors import OptionError

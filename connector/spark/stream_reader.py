@@ -109,8 +109,7 @@ class SluiceStreamReader(DataSourceStreamReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """On an executor: the rows of one partition, then its reader commits."""
         # The driver reads nothing, so what reads is imported on executors only.
-        from ..query.partition_reader import read_partition
-        from ..query.partitions import current_attempt
+        from ..query.partitions import current_attempt, read_partition
 
         assert isinstance(partition, SluicePartition)
         with plain_errors():

@@ -34,8 +34,7 @@ from ...reader.api import ReaderContext, Report, SplitReader, SplitReturned
 from ...reader.task import Attempt, ReaderTask
 from ..host.batch_log import BatchLog, BatchLoop
 from ..query.driver import BatchDriver
-from ..query.partition_reader import read_parts
-from ..query.partitions import ReaderPartition
+from ..query.partitions import ReaderPartition, read_parts
 from ..query.spark_checkpoint import from_offset
 from ..source.api import Source
 

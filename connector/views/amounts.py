@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Final
 
-from ...checkpoint_meta.documents.run_summary import RunSummary
+from ...checkpoint_meta.documents.query_records import RunSummary
 
 
 def format_bytes(count: float) -> str:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from ...checkpoint_meta.stores.contract import StateStore
 from ...errors import OptionError
-from . import files, protocol, quarantine, splits
+from . import files, files_as_of, protocol, splits
 from .path_pattern import matching
 from .state_view import StateView, with_view
 
@@ -62,7 +62,7 @@ VIEWS: Final = {
             lambda view, _: [protocol.readers(view)],
             ("assigned", "read", "abandoned"),
         ),
-        View("quarantine", quarantine.QUARANTINE, lambda view, _: [quarantine.quarantine(view)]),
+        View("quarantine", files_as_of.QUARANTINE, lambda view, _: [files_as_of.quarantine(view)]),
         View("skipped", splits.SPLITS, _skipped, ("skipped",)),
         View("schemas", protocol.SCHEMAS, lambda view, _: [protocol.schemas(view)]),
     )

@@ -18,9 +18,8 @@ from ...checkpoint_meta.files.file_columns import Numbers, words_in
 from ...checkpoint_meta.files.file_split import GONE_MARK, GROWS
 from ...checkpoint_meta.index.fingerprints import file_keys, names_in
 from ..query.file_rows import UNKNOWN, recorded_rows
-from .files_as_of import FilesAsOf
+from .files_as_of import FILE_OF_SPLIT, FilesAsOf, file_of
 from .path_pattern import matching
-from .quarantine import FILE_OF_SPLIT, file_of
 from .splits import (
     SPLITS,
     assigned_splits,

@@ -1,15 +1,21 @@
-"""What a state directory says of files, for views and tools: nothing is claimed or changed."""
+"""What a state says of files as of a checkpoint, and of splits that were given up on.
+
+For views and tools: nothing is claimed or changed.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from typing import Any, Final
 
 import pyarrow as pa
 
 from ...checkpoint_meta.documents.attachments import Attachments
 from ...checkpoint_meta.documents.checkpoint import Checkpoint, QuarantinedSplit, quarantined_in
 from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
+from ...checkpoint_meta.files.file_split import FileSplit, FileVersion
 from ...checkpoint_meta.history import CheckpointHistory
 from ...checkpoint_meta.index.fingerprints import SeenKeys
 from ...checkpoint_meta.index.run import read_files
@@ -18,6 +24,7 @@ from ...enumerator.coordinator.restore import restore
 from ...enumerator.files.ledger.file_state import FileState, pending_after
 from ...enumerator.files.ledger_source import OfflineFileSource
 from ...enumerator.large_state import StateDocument
+from .state_view import TIME, StateView, fields
 
 
 class FilesAsOf:
@@ -81,3 +88,54 @@ class FilesAsOf:
             for piece in tail.pieces:
                 rows = piece.rows()
                 yield rows.select(columns) if columns else rows
+
+
+FILE_OF_SPLIT: Final = pa.schema(
+    [("path", pa.string()), ("size", pa.int64()), ("modified", TIME), ("etag", pa.string())]
+)
+
+QUARANTINE: Final = pa.schema(
+    [
+        *FILE_OF_SPLIT,
+        *fields(pa.int64(), "start", "end"),
+        *fields(pa.string(), "split_id", "reason"),
+        ("attempts", pa.int32()),
+        ("checkpoint", pa.int64()),
+    ]
+)
+
+# Greedy for the path, which may have any of the signs that follow it, and line ends.
+_SPLIT_ID = re.compile(r"(.*)@(\d+)-(-?\d+)-(.*?):(\d+)-(\d+)(?:\+(\d+))?", re.DOTALL)
+
+
+def file_of(split_id: str) -> dict[str, Any]:
+    """Path, size, modified, etag, start and end; empty where another source made the id."""
+    split = split_of(split_id)
+    if split is None:
+        return {}
+    file = split.file
+    # -1 means that the file system has no times.
+    modified = pa.scalar(file.modified if file.modified >= 0 else None, TIME)
+    return {**file._asdict(), "modified": modified, "start": split.start, "end": split.end}
+
+
+def split_of(split_id: str) -> FileSplit | None:
+    """The split that an id names; None where another source made it."""
+    match = _SPLIT_ID.fullmatch(split_id)
+    if match is None:
+        return None
+    size, modified, start, end = (int(match[at]) for at in (2, 3, 5, 6))
+    file = FileVersion(match[1], size, modified, match[4])
+    return FileSplit(file, start, end, int(match[7] or 0))
+
+
+def quarantined_splits(view: StateView) -> list[QuarantinedSplit]:
+    """All that were given up on, up to the newest checkpoint; of any source."""
+    chain = [] if view.head == NO_CHECKPOINT else view.history.chain(view.head)
+    return quarantined_in(chain)
+
+
+def quarantine(view: StateView) -> pa.Table:
+    """Rows of `QUARANTINE`."""
+    rows = [{**file_of(s.split_id), **s.model_dump()} for s in quarantined_splits(view)]
+    return pa.Table.from_pylist(rows, schema=QUARANTINE)

@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from ...checkpoint_meta.checkpoint_snapshot import CheckpointSnapshot
 from ...checkpoint_meta.documents.checkpoint import Checkpoint
+from ...checkpoint_meta.documents.query_records import SchemaHistory
 from ...checkpoint_meta.documents.reader_assignment import readers_of
 from ...checkpoint_meta.documents.reader_commit import ReaderCommit
-from ...checkpoint_meta.documents.schema_history import SchemaHistory
 from ...enumerator.batch_budget import UNLIMITED
 from ...enumerator.coordinator.in_flight import CheckpointRecord, CheckpointsInFlight
 from ...enumerator.coordinator.subtask_gateway import Gateways

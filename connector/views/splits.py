@@ -29,8 +29,7 @@ from ...checkpoint_meta.files.file_split import RETRACTS, FileSplit
 from ...enumerator.files.ledger.byte_ranges import byte_ranges_of, splits_without
 from ...errors import OptionError
 from ..query.file_rows import AssignedPart, assigned_parts
-from .files_as_of import FilesAsOf
-from .quarantine import FILE_OF_SPLIT
+from .files_as_of import FILE_OF_SPLIT, FilesAsOf
 from .state_view import TIME, StateView, fields
 
 Parts: TypeAlias = Collection[tuple[int, int, int]]

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from ...checkpoint_meta.checkpoint_snapshot import snapshot_of
-from ...checkpoint_meta.documents.bootstrap_record import find_seed
 from ...checkpoint_meta.documents.checkpoint_ref import (
     NO_CHECKPOINT,
     CheckpointRef,
@@ -15,6 +14,7 @@ from ...checkpoint_meta.documents.checkpoint_ref import (
 )
 from ...checkpoint_meta.documents.epochs import newest_epoch, purpose_of
 from ...checkpoint_meta.documents.layout import READERS, SEED
+from ...checkpoint_meta.documents.query_records import find_seed
 from ...checkpoint_meta.documents.reader_commit import ReaderCommits
 from ...checkpoint_meta.history import CheckpointHistory
 from ...checkpoint_meta.stores.contract import StateStore

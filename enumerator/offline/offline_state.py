@@ -2,7 +2,7 @@
 
 That checkpoint is one flat document: nothing is assigned in it, nothing is in flight, and what
 it refers to is in its own directory. A tool writes it under an epoch that it has claimed, then the
-seed that names it (`checkpoint_meta/documents/bootstrap_record.py`); killed before that it has
+seed that names it (`checkpoint_meta/documents/query_records.py`); killed before that it has
 written nothing that counts.
 """
 

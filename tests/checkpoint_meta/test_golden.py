@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pyspark_sluice.checkpoint_meta.documents.bootstrap_record import find_seed
 from pyspark_sluice.checkpoint_meta.documents.checkpoint import Checkpoint, CustomEvent
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
 from pyspark_sluice.checkpoint_meta.documents.epochs import (
@@ -16,6 +15,7 @@ from pyspark_sluice.checkpoint_meta.documents.epochs import (
     purpose_of,
 )
 from pyspark_sluice.checkpoint_meta.documents.orders import Orders
+from pyspark_sluice.checkpoint_meta.documents.query_records import find_seed
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
 from pyspark_sluice.checkpoint_meta.files.file_columns import FileSplitSerializer, splits_in
 from pyspark_sluice.checkpoint_meta.files.file_split import FileSplit, FileVersion

@@ -17,7 +17,6 @@ from typing_extensions import override
 
 from pyspark_sluice.checkpoint_meta.checkpoint_snapshot import forked_from, newest_written
 from pyspark_sluice.checkpoint_meta.documents.batch_mark import BatchOrigin, TableInput
-from pyspark_sluice.checkpoint_meta.documents.bootstrap_record import find_seed
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import (
     NO_CHECKPOINT,
     NO_IDENTITY,
@@ -25,7 +24,7 @@ from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import (
     CheckpointRef,
 )
 from pyspark_sluice.checkpoint_meta.documents.layout import checkpoint_object
-from pyspark_sluice.checkpoint_meta.documents.query_ends import QueryEnds, record_ends
+from pyspark_sluice.checkpoint_meta.documents.query_records import QueryEnds, find_seed, record_ends
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
 from pyspark_sluice.checkpoint_meta.documents.written_file import FileName
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory

@@ -15,11 +15,11 @@ from pyspark_sluice.checkpoint_meta.documents.attachments import Attachments
 from pyspark_sluice.checkpoint_meta.documents.batch_mark import NO_BATCH
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from pyspark_sluice.checkpoint_meta.documents.orders import Orders
+from pyspark_sluice.connector.cli.arguments import checkpoint_named
 from pyspark_sluice.connector.cli.bootstrap.fork import Fork, _chosen
 from pyspark_sluice.connector.cli.bootstrap.new_state import Target, write_seed
 from pyspark_sluice.connector.cli.reprocess.batch_reread import reread_batch
 from pyspark_sluice.connector.cli.reprocess.reprocess_log import _order
-from pyspark_sluice.connector.cli.state_argument import checkpoint_named
 from pyspark_sluice.connector.query import spark_checkpoint
 from pyspark_sluice.connector.query.spark_checkpoint import savepoint_at
 from pyspark_sluice.connector.views.state_view import StateView

@@ -37,8 +37,8 @@ from ...options.model import SluiceOptions, parse_options
 from ...query.spark_checkpoint import NO_OFFSET, damaged, last_committed, numbers
 from ...source.discovery import make_listing
 from ...views.amounts import counted
+from ..arguments import parsed_options
 from ..offline_edit import Plan
-from ..state_argument import parsed_options
 from .new_state import Target
 
 _COMPACT: Final = ".compact"

@@ -19,9 +19,8 @@ from ....checkpoint_meta.checkpoint_snapshot import CheckpointSnapshot, forked_f
 from ....checkpoint_meta.documents import layout
 from ....checkpoint_meta.documents.attachments import Attachments
 from ....checkpoint_meta.documents.batch_mark import Forked
-from ....checkpoint_meta.documents.bootstrap_record import find_seed
 from ....checkpoint_meta.documents.checkpoint_ref import CheckpointRef
-from ....checkpoint_meta.documents.query_ends import record_ends, recorded_ends
+from ....checkpoint_meta.documents.query_records import find_seed, record_ends, recorded_ends
 from ....checkpoint_meta.documents.reader_assignment import readers_of
 from ....checkpoint_meta.files.file_columns import numbers_in
 from ....checkpoint_meta.stores.contract import StateStore
@@ -35,8 +34,8 @@ from ...source.state_location import check_not_cleaned
 from ...views.files_as_of import FilesAsOf
 from ...views.path_pattern import matching_pattern
 from ...views.state_view import StateView
+from ..arguments import check_is_of_files, checkpoint_as_of, checkpoint_named, no_checkpoint
 from ..offline_edit import Plan
-from ..state_argument import check_is_of_files, checkpoint_as_of, checkpoint_named, no_checkpoint
 from .new_state import Target, in_use
 
 _SHOWN = 10

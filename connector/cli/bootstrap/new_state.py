@@ -25,10 +25,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ....checkpoint_meta.documents.attachments import Attachments
-from ....checkpoint_meta.documents.bootstrap_record import Seed, find_seed, publish_seed
 from ....checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ....checkpoint_meta.documents.epochs import purpose_of
 from ....checkpoint_meta.documents.layout import EPOCHS, READERS
+from ....checkpoint_meta.documents.query_records import Seed, find_seed, publish_seed
 from ....checkpoint_meta.storage.urls import hadoop_path, join
 from ....checkpoint_meta.stores.contract import StateStore
 from ....checkpoint_meta.stores.open_store import open_store

@@ -11,9 +11,8 @@ from ...audit.books import ENTRIES, Books
 from ...host.run import target_of
 from ...session.processes import without_pandas
 from ..answer import Answer, Rows
-from ..arguments import ViewArguments, flag, setting
+from ..arguments import ViewArguments, flag, parsed_options, parsed_storage_options, setting
 from ..output import Exit
-from ..state_argument import parsed_options, parsed_storage_options
 
 
 def audit(

@@ -16,6 +16,7 @@ from ..arguments import (
     Yes,
     argument,
     flag,
+    parsed_storage_options,
     setting,
 )
 from ..bootstrap.auto_loader_export import auto_loader_log
@@ -23,7 +24,6 @@ from ..bootstrap.file_log_import import OtherLog, imported, options_of, rewrites
 from ..bootstrap.fork import chosen_fork
 from ..bootstrap.new_state import ContinuedQuery, continued_at, continued_query, target_at
 from ..offline_edit import Plan, carry_out
-from ..state_argument import parsed_storage_options
 from .table_batches import checkpoint_of_table
 
 Rewrite = Annotated[

@@ -21,9 +21,16 @@ from ....tables.delta_table import DeltaSink
 from ...query.file_rows import RecordedRows
 from ...views.state_view import StateView
 from ..answer import Answer
-from ..arguments import EditArguments, StorageOptions, argument, setting
+from ..arguments import (
+    EditArguments,
+    StorageOptions,
+    argument,
+    check_is_of_files,
+    parsed,
+    parsed_storage_options,
+    setting,
+)
 from ..offline_edit import Plan, edit
-from ..state_argument import check_is_of_files, parsed, parsed_storage_options
 
 _NESTED: Final = (layout.READERS, layout.ABANDONED)
 _FLAT: Final = (

@@ -16,7 +16,15 @@ from ...options.model import parse_options
 from ...source.discovery import make_listing
 from ...views.amounts import counted
 from ..answer import Answer
-from ..arguments import SharedArguments, argument, flag, setting
+from ..arguments import (
+    SharedArguments,
+    argument,
+    find_state,
+    flag,
+    parsed_options,
+    parsed_storage_options,
+    setting,
+)
 from ..doctor.checks import (
     Check,
     Finding,
@@ -28,7 +36,6 @@ from ..doctor.checks import (
 from ..doctor.executors import executor_findings
 from ..doctor.interpreters import interpreter_checks
 from ..output import Exit
-from ..state_argument import find_state, parsed_options, parsed_storage_options
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,8 +15,15 @@ from ...views.amounts import counted
 from ...views.catalog import View, table_of, view_named
 from ...views.state_view import StateView, fields, with_view
 from ..answer import ON_SCREEN, Answer, Rows
-from ..arguments import Matching, ViewArguments, argument, setting
-from ..state_argument import check_is_of_files, checkpoint_named, no_checkpoint
+from ..arguments import (
+    Matching,
+    ViewArguments,
+    argument,
+    check_is_of_files,
+    checkpoint_named,
+    no_checkpoint,
+    setting,
+)
 
 _PEOPLE: Final = {
     "files": "path size state reason discovered processed checkpoint rows",

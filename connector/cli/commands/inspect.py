@@ -15,8 +15,7 @@ from ...views.amounts import counted
 from ...views.splits import assigned_splits
 from ...views.state_view import StateView, with_view
 from ..answer import Answer, Rows, formatted
-from ..arguments import ViewArguments, argument
-from ..state_argument import checkpoint_named
+from ..arguments import ViewArguments, argument, checkpoint_named
 
 
 def inspected(view: StateView, name: str) -> dict[str, Any]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ....checkpoint_meta.documents.query_ends import recorded_ends
-from ....checkpoint_meta.documents.schema_history import SchemaHistory, StoredSchema
+from ....checkpoint_meta.documents.query_records import SchemaHistory, StoredSchema, recorded_ends
 from ....checkpoint_meta.stores.contract import StateStore
 from ....errors import OptionError
 from ...query import owner, start_check

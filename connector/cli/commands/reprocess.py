@@ -16,6 +16,7 @@ from ..arguments import (
     OrderArguments,
     ViewArguments,
     flag,
+    parsed_storage_options,
     setting,
 )
 from ..reprocess.batch_reread import reread_batch, sink_of
@@ -28,7 +29,6 @@ from ..reprocess.reprocess_plan import (
     plan_rewind,
     plan_waive,
 )
-from ..state_argument import parsed_storage_options
 
 Quarantined = Annotated[
     bool, flag("--quarantined", "Select quarantined splits, without the rest of their files.")

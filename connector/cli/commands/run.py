@@ -20,7 +20,7 @@ from ..output import Exit, ExitWith, complain, errors_as_messages, told, write_j
 from ..run_arguments import DEFAULT_FILE, NEEDED, Call, RunArguments, feed_of
 
 if TYPE_CHECKING:
-    from ....checkpoint_meta.documents.run_summary import RunSummary
+    from ....checkpoint_meta.documents.query_records import RunSummary
     from ...host.embedded_query import EmbeddedRun
     from ...host.feeds import Feed
     from ...host.run_record import BatchReport

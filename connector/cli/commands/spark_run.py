@@ -19,9 +19,8 @@ from ...host.embedded_query import SinkTarget
 from ...host.run_record import BatchReport, RunRecord
 from ...options.model import parse_options
 from ...query.spark_checkpoint import splits_of_batch
-from ...session.restart_on_evolution import run_with_evolution
 from ...source.state_location import open_state
-from ...spark.file_stream import FileStream
+from ...spark.file_stream import FileStream, run_with_evolution
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

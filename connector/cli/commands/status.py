@@ -11,25 +11,22 @@ from typing import Any, Final
 import pyarrow.compute as pc
 
 from ....checkpoint_meta.checkpoint_snapshot import CheckpointSnapshot
-from ....checkpoint_meta.documents.bootstrap_record import find_seed
 from ....checkpoint_meta.documents.heartbeat import figures_of
 from ....checkpoint_meta.documents.layout import BASES, INDEX
 from ....checkpoint_meta.documents.orders import Orders
+from ....checkpoint_meta.documents.query_records import RunSummary, find_seed, last_runs
 from ....checkpoint_meta.documents.reader_assignment import readers_of
-from ....checkpoint_meta.documents.run_summary import RunSummary, last_runs
 from ....checkpoint_meta.stores.contract import StateStore
 from ....enumerator.files.event_time_batches import event_time_figures
 from ...query.owner import owner_of
 from ...query.spark_checkpoint import newest_batch
 from ...views.amounts import counted, format_bytes, format_duration, run_text
-from ...views.files_as_of import FilesAsOf
+from ...views.files_as_of import FilesAsOf, quarantined_splits
 from ...views.protocol import checkpoints_in_flight
-from ...views.quarantine import quarantined_splits
 from ...views.state_view import StateView, with_view
 from ..answer import Answer
-from ..arguments import ViewArguments
+from ..arguments import ViewArguments, parsed_storage_options
 from ..output import Exit
-from ..state_argument import parsed_storage_options
 
 _RECENT: Final = 10
 """Checkpoints of which the rate is taken."""

@@ -10,8 +10,7 @@ from ....reader.direct_write.place import Place
 from ....reader.direct_write.unreferenced_files import sweep as look
 from ....tables.table_files import TableFiles, named_by_tables_of
 from ..answer import Answer
-from ..arguments import ViewArguments, Yes, argument, setting
-from ..state_argument import parsed_storage_options
+from ..arguments import ViewArguments, Yes, argument, parsed_storage_options, setting
 
 
 def sweep(

@@ -16,9 +16,8 @@ from ....checkpoint_meta.documents.batch_mark import (
     Forked,
     TableInput,
 )
-from ....checkpoint_meta.documents.bootstrap_record import find_seed
 from ....checkpoint_meta.documents.checkpoint_ref import CheckpointRef
-from ....checkpoint_meta.documents.query_ends import recorded_ends
+from ....checkpoint_meta.documents.query_records import find_seed, recorded_ends
 from ....checkpoint_meta.documents.written_file import FileName
 from ....checkpoint_meta.stores.contract import StateStore
 from ....checkpoint_meta.stores.open_store import open_store
@@ -30,9 +29,8 @@ from ....tables.written_batch import WrittenBatch, digest_of
 from ...host.run import target_of
 from ...views.state_view import StateView
 from ..answer import Answer
-from ..arguments import EditArguments, argument
+from ..arguments import EditArguments, argument, parsed_storage_options
 from ..offline_edit import Plan, edit
-from ..state_argument import parsed_storage_options
 
 TableArgument = Annotated[
     str, argument("TABLE", "Use this table, as --to names it: delta:URL, iceberg:CATALOG.TABLE.")

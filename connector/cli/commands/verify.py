@@ -11,7 +11,6 @@ from xxhash import xxh3_128_hexdigest
 
 from ....checkpoint_meta.checkpoint_snapshot import CheckpointSnapshot, committed_on, described_by
 from ....checkpoint_meta.documents import layout
-from ....checkpoint_meta.documents.bootstrap_record import Seed, find_seed
 from ....checkpoint_meta.documents.checkpoint import Checkpoint
 from ....checkpoint_meta.documents.checkpoint_ref import (
     NO_CHECKPOINT,
@@ -24,9 +23,9 @@ from ....checkpoint_meta.documents.checksummed_json import Document, without_che
 from ....checkpoint_meta.documents.cleanup_marks import CleanupMark
 from ....checkpoint_meta.documents.epochs import FORMAT_DOCUMENT, KEPT, newest_epoch, purpose_of
 from ....checkpoint_meta.documents.orders import Orders
+from ....checkpoint_meta.documents.query_records import Seed, StoredSchema, find_seed
 from ....checkpoint_meta.documents.reader_assignment import part_length, readers_of
 from ....checkpoint_meta.documents.reader_commit import Abandonment, ReaderCommit, rereads_in
-from ....checkpoint_meta.documents.schema_history import StoredSchema
 from ....checkpoint_meta.stores.contract import StateStore, in_parallel
 from ....enumerator.coordinator.start_position import COMPACTION
 from ....errors import SluiceError
@@ -38,9 +37,8 @@ from ...query.spark_checkpoint import (
 )
 from ...views.amounts import counted
 from ..answer import Answer, Rows
-from ..arguments import ViewArguments
+from ..arguments import ViewArguments, parsed_storage_options
 from ..output import Exit
-from ..state_argument import parsed_storage_options
 
 DocumentT = TypeVar("DocumentT", bound=Document)
 

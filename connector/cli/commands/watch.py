@@ -17,8 +17,7 @@ from ....errors import StateMissingError
 from ...query.owner import owner_of
 from ...views.amounts import format_bytes, format_duration
 from ..answer import Answer
-from ..arguments import ViewArguments, setting
-from ..state_argument import parsed_storage_options
+from ..arguments import ViewArguments, parsed_storage_options, setting
 from .status import is_dead, status_lines, status_of, time_left
 
 _LOOKS: Final = 31

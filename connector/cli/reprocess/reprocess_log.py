@@ -19,10 +19,9 @@ from ...query.owner import who_and_where
 from ...query.spark_checkpoint import newest_in_spark
 from ...views.state_view import TIME, StateView, fields
 from ..answer import Answer
-from ..arguments import FileOrderArguments, OrderArguments
+from ..arguments import FileOrderArguments, OrderArguments, parsed_storage_options
 from ..offline_edit import Plan, edit
 from ..output import Exit
-from ..state_argument import parsed_storage_options
 from .known_files import as_present
 from .reprocess_plan import OrderPlan, check_file_column, replacing
 

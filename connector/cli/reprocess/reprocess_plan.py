@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ....checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
-from ....checkpoint_meta.documents.query_ends import recorded_ends
+from ....checkpoint_meta.documents.query_records import recorded_ends
 from ....checkpoint_meta.documents.reader_assignment import splits_of as assigned_to
 from ....checkpoint_meta.files.file_columns import FileSplitSerializer
 from ....checkpoint_meta.files.file_split import (
@@ -34,7 +34,7 @@ from ...views.catalog import view_named
 from ...views.files import files as files_view
 from ...views.path_pattern import path_filter
 from ...views.state_view import StateView
-from ..state_argument import checkpoint_as_of, checkpoint_named, no_checkpoint
+from ..arguments import checkpoint_as_of, checkpoint_named, no_checkpoint
 from .known_files import SelectedFiles, unreadable
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from pyspark_sluice.connector.cli.state_argument import find_state
+from pyspark_sluice.connector.cli.arguments import find_state
 from pyspark_sluice.errors import SluiceError
 
 from .html_page import write_report

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from pyspark_sluice.checkpoint_meta.documents.schema_history import SchemaHistory
+from pyspark_sluice.checkpoint_meta.documents.query_records import SchemaHistory
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 
 

@@ -18,7 +18,7 @@ from pyiceberg.utils.config import Config
 
 from pyspark_sluice.checkpoint_meta.index.fingerprints import file_key
 from pyspark_sluice.connector.cli.app import main
-from pyspark_sluice.connector.cli.state_argument import find_state
+from pyspark_sluice.connector.cli.arguments import find_state
 from pyspark_sluice.connector.query.file_rows import UNKNOWN, FileRows, RecordedRows
 from pyspark_sluice.connector.views.files import files
 from pyspark_sluice.connector.views.splits import splits

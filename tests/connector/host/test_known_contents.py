@@ -10,7 +10,7 @@ import signal
 import pytest
 
 from pyspark_sluice.connector.cli.app import main
-from pyspark_sluice.connector.cli.state_argument import find_state
+from pyspark_sluice.connector.cli.arguments import find_state
 from pyspark_sluice.connector.views.files import files
 from pyspark_sluice.connector.views.state_view import StateView
 from pyspark_sluice.errors import FileChangedError, FileVanishedError, OptionError, SplitReadError

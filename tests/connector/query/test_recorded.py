@@ -16,7 +16,7 @@ from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import (
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.connector.options.model import SluiceOptions, parse_options
-from pyspark_sluice.connector.query.partition_reader import shape_of, shaped_as
+from pyspark_sluice.connector.query.partitions import shape_of, shaped_as
 from pyspark_sluice.connector.query.spark_checkpoint import Offsets, from_offset, to_offset
 from pyspark_sluice.errors import StateCorruptError, StateMissingError, StateVersionError
 from pyspark_sluice.reader.files.options import ReaderOptions

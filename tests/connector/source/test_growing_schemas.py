@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint import PartBudget
-from pyspark_sluice.checkpoint_meta.documents.schema_history import SchemaHistory
+from pyspark_sluice.checkpoint_meta.documents.query_records import SchemaHistory
 from pyspark_sluice.checkpoint_meta.files.file_split import SCHEMA, FileSplit
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.connector.options.model import parse_options

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.types import StructType
 
-from pyspark_sluice.checkpoint_meta.documents.schema_history import SchemaHistory, StoredSchema
+from pyspark_sluice.checkpoint_meta.documents.query_records import SchemaHistory, StoredSchema
 from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
 from pyspark_sluice.connector.options.model import SluiceOptions
 from pyspark_sluice.connector.source import schema_evolution

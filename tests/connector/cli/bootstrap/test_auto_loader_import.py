@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import pytest
 
-from pyspark_sluice.checkpoint_meta.documents.bootstrap_record import find_seed
+from pyspark_sluice.checkpoint_meta.documents.query_records import find_seed
 from pyspark_sluice.tests.connector.cli.bootstrap.imports import (
     ODD,
     imported,

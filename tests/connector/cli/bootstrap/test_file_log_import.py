@@ -9,7 +9,7 @@ from urllib.parse import quote
 import fsspec
 import pytest
 
-from pyspark_sluice.checkpoint_meta.documents.bootstrap_record import find_seed
+from pyspark_sluice.checkpoint_meta.documents.query_records import find_seed
 from pyspark_sluice.checkpoint_meta.stores.open_store import StorageStateStore
 from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.tests.connector.cli.bootstrap.imports import (

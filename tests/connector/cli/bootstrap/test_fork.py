@@ -6,8 +6,8 @@ import shutil
 
 import pytest
 
-from pyspark_sluice.checkpoint_meta.documents.bootstrap_record import find_seed
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
+from pyspark_sluice.checkpoint_meta.documents.query_records import find_seed
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.connector.query.spark_checkpoint import savepoint_at

@@ -8,10 +8,9 @@ from contextlib import suppress
 
 import pytest
 
-from pyspark_sluice.checkpoint_meta.documents.bootstrap_record import find_seed
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
 from pyspark_sluice.checkpoint_meta.documents.cleanup_marks import CleanupMarks
-from pyspark_sluice.checkpoint_meta.documents.schema_history import SchemaHistory
+from pyspark_sluice.checkpoint_meta.documents.query_records import SchemaHistory, find_seed
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
 from pyspark_sluice.checkpoint_meta.stores.testing import (

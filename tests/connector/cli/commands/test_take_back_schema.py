@@ -7,7 +7,7 @@ import json
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.epochs import claim_epoch
-from pyspark_sluice.checkpoint_meta.documents.schema_history import SchemaHistory
+from pyspark_sluice.checkpoint_meta.documents.query_records import SchemaHistory
 from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.schema_evolution import stored_with

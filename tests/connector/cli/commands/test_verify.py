@@ -17,8 +17,8 @@ from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import (
 )
 from pyspark_sluice.checkpoint_meta.documents.layout import READERS, reader_object
 from pyspark_sluice.checkpoint_meta.documents.orders import Order, Orders
+from pyspark_sluice.checkpoint_meta.documents.query_records import SchemaHistory
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import Abandonment, ReaderCommits, about
-from pyspark_sluice.checkpoint_meta.documents.schema_history import SchemaHistory
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.checkpoint_meta.index.fingerprints import SeenKeys
 from pyspark_sluice.checkpoint_meta.stores.open_store import open_store

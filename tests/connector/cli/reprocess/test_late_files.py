@@ -7,7 +7,7 @@ import json
 import pytest
 
 from pyspark_sluice.connector.cli.app import main
-from pyspark_sluice.connector.views.quarantine import quarantine
+from pyspark_sluice.connector.views.files_as_of import quarantine
 from pyspark_sluice.connector.views.state_view import StateView
 from pyspark_sluice.tests.connector.cli.command_line import drained, run
 

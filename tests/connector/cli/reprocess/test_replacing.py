@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_sluice.checkpoint_meta.documents.query_ends import QueryEnds, record_ends
+from pyspark_sluice.checkpoint_meta.documents.query_records import QueryEnds, record_ends
 from pyspark_sluice.checkpoint_meta.files.file_split import REPLACES, RETRACTS
 from pyspark_sluice.checkpoint_meta.index.fingerprints import file_key
 from pyspark_sluice.connector.cli.app import main
