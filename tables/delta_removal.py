@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 def predicate_of(removals: Sequence[Removal], columns: pa.Schema) -> str:
     """The condition that exactly the removed rows fulfil."""
     rows = RemovedRows.of(removals, columns)
-    conditions = [f"{_name(rows.column)} IN ({', '.join(map(_literal, rows.keys))})"]
+    conditions = [f"{quoted(rows.column)} IN ({', '.join(map(_literal, rows.keys))})"]
     for column, values in rows.values.items():
-        name = _name(column)
+        name = quoted(column)
         if values:
             # Of long lists delta-rs makes no use where it leaves out files.
             texts = list(map(_literal, values))
@@ -46,7 +46,8 @@ def predicate_of(removals: Sequence[Removal], columns: pa.Schema) -> str:
     return " AND ".join(conditions)
 
 
-def _name(column: str) -> str:
+def quoted(column: str) -> str:
+    """The name of a column in SQL."""
     return '"' + column.replace('"', '""') + '"'
 
 
@@ -88,10 +89,11 @@ def remove_files(
     chosen = [row for row in rows if row["path"].rpartition("/")[2] in names]
     protocol = table.protocol()
     features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())} - _FEATURES
-    is_append_only = table.metadata().configuration.get("delta.appendOnly") == "true"
     odd = [row["path"] for row in chosen if not _PLAIN.fullmatch(row["path"])]
-    if features or is_append_only or odd or len(chosen) < len(names):
-        problem = ", ".join(sorted(features) or (["delta.appendOnly"] if is_append_only else odd))
+    if features or is_append_only(table) or odd or len(chosen) < len(names):
+        problem = ", ".join(
+            sorted(features) or (["delta.appendOnly"] if is_append_only(table) else odd)
+        )
         raise _not_removed(name, problem or "files of these batches are not in the table any more")
     now = int(time.time() * 1000)
     actions: list[Mapping[str, Any]] = [
@@ -123,6 +125,11 @@ def remove_files(
         log.publish(f"{table.version() + 1:020}.json", text.encode())
     except FileExistsError as error:
         raise _not_removed(name, "a commit of another writer at the same moment") from error
+
+
+def is_append_only(table: DeltaTable) -> bool:
+    """True if the table forbids to remove rows."""
+    return table.metadata().configuration.get("delta.appendOnly") == "true"
 
 
 def _not_removed(table: str, problem: str) -> TableError:

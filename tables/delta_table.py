@@ -33,7 +33,7 @@ from ..reader.direct_write.table_fit import check_values, has_rules, with_demand
 from .batch_order import TableMark, inputs_by_files, mark_by_files, not_retained
 from .compaction import one_compaction
 from .delta_history import DeltaHistory
-from .delta_removal import REMOVAL, predicate_of, remove_files
+from .delta_removal import REMOVAL, is_append_only, predicate_of, quoted, remove_files
 from .delta_types import both
 from .row_counts import Counts
 from .table_sink import TableSink
@@ -219,7 +219,7 @@ class DeltaSink(TableSink):
     def _counts(self, table: DeltaTable, column: str) -> Counts:
         from deltalake import QueryBuilder
 
-        name = '"' + column.replace('"', '""') + '"'
+        name = quoted(column)
         sql = f"SELECT {name} AS f, count(*) AS n FROM t GROUP BY {name}"  # noqa: S608 - quoted
         for batch in QueryBuilder().register("t", table).execute(sql):
             counts = pa.record_batch(batch)
@@ -383,7 +383,7 @@ class DeltaSink(TableSink):
     @override
     def check_removal(self, column: str) -> None:
         table = self._read()
-        if table is not None and _is_append_only(table):
+        if table is not None and is_append_only(table):
             raise self._append_only()
 
     def _append_only(self) -> TableError:
@@ -442,7 +442,7 @@ class DeltaSink(TableSink):
         """
         from deltalake import WriterProperties, write_deltalake
 
-        if _is_append_only(table):
+        if is_append_only(table):
             raise self._append_only()
         if grown is not None:
             # A commit of its own: a crash after it leaves a table that has the columns already.
@@ -477,10 +477,6 @@ def _rules(table: DeltaTable, fields: Sequence[Any]) -> list[str]:
     for path, field in _columns(fields):
         rules += [f"{name} of {'.'.join(path)}" for name in _RULES if name in field["metadata"]]
     return rules
-
-
-def _is_append_only(table: DeltaTable) -> bool:
-    return table.metadata().configuration.get("delta.appendOnly") == "true"
 
 
 def _key_column(removal: Removal) -> pa.Schema:

@@ -131,10 +131,6 @@ class Manifests(TableSink):
             self._store.publish(_IDENTITY, f"{uuid.uuid4()}\n".encode())
         return f"manifests:{self._store.read(_IDENTITY).decode().strip()}"
 
-    def paths(self) -> Sequence[str]:
-        """All data files of all batches."""
-        return [str(file["path"]) for file in self._files()]
-
     def _files(self) -> Iterator[Mapping[str, Any]]:
         for leaf in self._store.list(_FOLDER):
             yield from self._manifest(leaf)["files"]

@@ -52,8 +52,8 @@ class TableFiles:
                 removed = delta.vacuum(0, dry_run=True, enforce_retention_duration=False)
                 return cls(_names([*delta.file_uris(), *removed]), partial(sink.newest, delta))
         manifests = Manifests(table, storage_options)
-        newest = partial(manifests.newest, manifests.opened())
-        return cls(_names(manifests.paths()), newest)
+        leaves = manifests.opened()
+        return cls(_names(manifests.files(leaves)), partial(manifests.newest, leaves))
 
     def has(self, path: str) -> bool:
         """True if the table names a file."""

@@ -13,7 +13,7 @@ from xxhash import xxh3_128_hexdigest
 from ...errors import StateCorruptError
 from ..stores.contract import StateStore
 from .checkpoint import newer_format
-from .checkpoint_ref import CheckpointRef
+from .checkpoint_ref import CheckpointIdentity, CheckpointRef
 from .layout import numbered, numbers_in
 
 KEY: Final = "checksum"
@@ -115,6 +115,19 @@ class OfCheckpoint(Document):
     def ref(self) -> CheckpointRef:
         """The checkpoint that it is about."""
         return CheckpointRef(self.checkpoint, self.epoch)
+
+
+class OfIdentity(OfCheckpoint):
+    """A document about one checkpoint, and about no other of that name."""
+
+    lineage: str = ""
+    checkpoint_checksum: str = ""
+    """The first digits of the checkpoint's checksum."""
+
+    @property
+    def identity(self) -> CheckpointIdentity:
+        """The checkpoint that it is about, with what tells it from others of that name."""
+        return CheckpointIdentity(self.ref, self.lineage, self.checkpoint_checksum)
 
 
 def _written(document: Mapping[str, Any]) -> bytes:

@@ -17,7 +17,6 @@ from typing_extensions import override
 from .serializer import VersionedSerializer
 
 FIRST: Final = 0
-SECOND: Final = 1
 
 _NAMES: Final = ("first", "second", "third")
 

@@ -15,8 +15,7 @@ from typing import TypeAlias
 
 from ...errors import SluiceError
 from ..stores.contract import StateStore, delete_permitted
-from .checkpoint_ref import CheckpointIdentity
-from .checksummed_json import OfCheckpoint
+from .checksummed_json import OfIdentity
 from .layout import LISTINGS, numbered, numbers_in
 
 log = logging.getLogger(__name__)
@@ -32,14 +31,13 @@ DirectoryRow: TypeAlias = tuple[
 entered, each with the links that lead to it; reason -> files left out; some of these files."""
 
 
-class ListingRecord(OfCheckpoint):
-    """The directories that one complete pass of a query has found, or that one before it has."""
+class ListingRecord(OfIdentity):
+    """The directories that one complete pass of a query has found, or that one before it has.
+
+    The state of its checkpoint knows all files of the directories.
+    """
 
     noun = "the record of a listing"
-
-    lineage: str
-    checkpoint_checksum: str
-    """With `checkpoint` and `epoch`: the state that knows all files of the directories."""
 
     listed: str
     """Names the loaded paths and the options that select files."""
@@ -52,11 +50,6 @@ class ListingRecord(OfCheckpoint):
 
     trees: Sequence[Sequence[DirectoryRow]]
     """The directories of each loaded path."""
-
-    @property
-    def identity(self) -> CheckpointIdentity:
-        """The checkpoint whose state knows the files."""
-        return CheckpointIdentity(self.ref, self.lineage, self.checkpoint_checksum)
 
     def publish(self, store: StateStore) -> None:
         """Write it in the place of the one before; a failure is logged."""

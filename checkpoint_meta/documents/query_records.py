@@ -24,8 +24,7 @@ from pydantic import Field
 
 from ...errors import SluiceError
 from ..stores.contract import StateStore, delete_permitted, next_created
-from .checkpoint_ref import CheckpointIdentity
-from .checksummed_json import Document, OfCheckpoint
+from .checksummed_json import Document, OfIdentity
 from .layout import ENDS, FORMAT, RUNS, SCHEMAS, SEED, numbered, numbers_in
 
 log = logging.getLogger(__name__)
@@ -34,7 +33,7 @@ _RUNS_KEPT: Final = 20
 """Records of runs that stay."""
 
 
-class Seed(OfCheckpoint):
+class Seed(OfIdentity):
     """The record; a query begins after its checkpoint."""
 
     noun = "the record of how this state was created"
@@ -42,10 +41,6 @@ class Seed(OfCheckpoint):
 
     purpose: str
     """Which tool has made it: that of the epoch's claim."""
-
-    lineage: str
-    checkpoint_checksum: str
-    """See `CheckpointIdentity`: what this state is, without the rest of the directory."""
 
     origin: Mapping[str, Any]
     """Where the state was taken from."""
@@ -57,11 +52,6 @@ class Seed(OfCheckpoint):
     host: str
     pid: int
     user: str
-
-    @property
-    def identity(self) -> CheckpointIdentity:
-        """The same checkpoint with its lineage and checksum, so that no other one passes for it."""
-        return CheckpointIdentity(self.ref, self.lineage, self.checkpoint_checksum)
 
 
 def publish_seed(store: StateStore, seed: Seed) -> None:

@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict
 from ...errors import StateNotSharedError
 from ..stores.contract import StateStore, in_parallel
 from .checkpoint_ref import CheckpointIdentity, CheckpointRef, refs_in
-from .checksummed_json import OfCheckpoint
+from .checksummed_json import OfIdentity
 from .layout import (
     READERS,
     REREADS,
@@ -72,26 +72,17 @@ class NotBegun(BaseModel):
     no other document."""
 
 
-class _OfAttempt(OfCheckpoint):
+class _OfAttempt(OfIdentity):
     """A record of one attempt of one reader about one checkpoint."""
 
     reader: int
     attempt: int
-    lineage: str = ""
-    checkpoint_checksum: str = ""
-    """The first digits of the checkpoint's checksum."""
-
     query_id: str = ""
     """Spark's `sql.streaming.queryId`, empty if not set."""
 
     batch_start: int = 0
     """Id of the checkpoint after which the batch begins that this attempt was part of. The host ran
     that batch, so this checkpoint and all before it are complete; 0 proves nothing."""
-
-    @property
-    def identity(self) -> CheckpointIdentity:
-        """The checkpoint that it is about, and no other of that name."""
-        return CheckpointIdentity(self.ref, self.lineage, self.checkpoint_checksum)
 
 
 class ReaderCommit(_OfAttempt):

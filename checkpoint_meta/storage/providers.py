@@ -232,13 +232,6 @@ def check_known(
         )
 
 
-def check_known_to_fsspec(scheme: str) -> None:
-    """Raise ImportError or ValueError unless fsspec has a file system of this name."""
-    import fsspec
-
-    fsspec.get_filesystem_class(scheme)
-
-
 def by_fsspec(url: str, storage_options: Mapping[str, Any]) -> tuple[Any, str]:
     """The file system of a URL by fsspec, and the path there; no listing comes from its memory.
 

@@ -12,7 +12,8 @@ from typing_extensions import Unpack
 from ...errors import OptionError
 from ...reader.files.formats.registry import formats_of
 from ...reader.files.options import FileFormatName
-from .model import SluiceOptions, listed, parse_options
+from .model import SluiceOptions, parse_options
+from .validation import listed
 
 if TYPE_CHECKING:
     from .option_types import OptionTypes

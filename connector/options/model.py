@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Annotated, Any, Literal
 
@@ -34,6 +34,7 @@ from .validation import (
     cleaning_problems,
     event_time_problems,
     instant,
+    listed,
     near_name,
     place_problems,
     problem_of,
@@ -235,12 +236,6 @@ def _missing(values: Mapping[str, Any], *, streaming: bool, names_format: bool) 
             'writeStream.option("checkpointLocation", ...): Spark does not tell a Python '
             "source where its checkpoint is, and the state of this source belongs to it"
         )
-
-
-def listed(problems: Iterable[str]) -> str:
-    """The text of the one error that has all of them."""
-    lines = "".join(f"\n  - {problem}" for problem in problems)
-    return f"the options are wrong:{lines}\n"
 
 
 def _with_one_path(options: SluiceOptions) -> SluiceOptions:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import pyarrow as pa
@@ -304,11 +304,15 @@ def refuse_streaming_options(options: EnumeratorOptions) -> None:
         if is_chosen(options, name)
     ]
     if problems:
-        listed = "".join(f"\n  - {problem}" for problem in problems)
-        raise OptionError(
-            f'spark.read.format("sluice") reads all files at once, without a state:{listed}\n'
-            "Leave these out, or use readStream with trigger(availableNow=True)"
-        )
+        what = 'spark.read.format("sluice") reads all files at once, without a state'
+        remedy = "Leave these out, or use readStream with trigger(availableNow=True)"
+        raise OptionError(listed(problems, what) + remedy)
+
+
+def listed(problems: Iterable[str], what: str = "the options are wrong") -> str:
+    """The text of the one error that has all of them."""
+    lines = "".join(f"\n  - {problem}" for problem in problems)
+    return f"{what}:{lines}\n"
 
 
 # A wrong hint is worse than none: a name is near if it is the other one, mistyped.

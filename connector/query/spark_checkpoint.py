@@ -278,6 +278,11 @@ def _log_above(
     return open_store(root, storage_options)
 
 
+def checkpoint_above(store: StateStore) -> str:
+    """The checkpoint of the query below which `state_location.py` puts a state; else empty."""
+    return store.location.rpartition("/sluice/")[0]
+
+
 def _lineage(history: CheckpointHistory) -> str | None:
     for ref in reversed(history.checkpoints()):
         # Of a damaged state any checkpoint that can be read will do: all on a chain have one
@@ -296,7 +301,7 @@ def newest_in_spark(
 
     What was cut after it, ahead of Spark, is on no chain to come. `history` is that of the state.
     """
-    root, _, _ = store.location.rpartition("/sluice/")
+    root = checkpoint_above(store)
     referred = offsets_referred(root, store, storage_options, history) if root else []
     return referred[-1] if referred else None
 
@@ -327,7 +332,7 @@ def newest_batch(store: StateStore, storage_options: Mapping[str, Any]) -> Newes
     Raises:
         StateCorruptError: its offsets cannot be read.
     """
-    root, _, _ = store.location.rpartition("/sluice/")
+    root = checkpoint_above(store)
     if not root:
         return None
     log = open_store(root, storage_options)
@@ -366,7 +371,7 @@ def batch_under_way(
     newest = under_way_in_spark(store, storage_options)
     if newest is None:
         return ()
-    root, _, _ = store.location.rpartition("/sluice/")
+    root = checkpoint_above(store)
     before = [ref for ref in offsets_referred(root, store, storage_options) if ref != newest]
     links = history.between(before[-1] if before else NO_CHECKPOINT, newest)
     return [link.ref for link in links]
@@ -378,7 +383,7 @@ def committed_in_log(store: StateStore, lineage: str) -> CheckpointRef | None:
     `NO_CHECKPOINT` if it was begun, and not committed yet; None if no log is above the state, or
     the log is of another query.
     """
-    root, _, _ = store.location.rpartition("/sluice/")
+    root = checkpoint_above(store)
     log = store.neighbour(root) if root else None
     if log is None:
         return None

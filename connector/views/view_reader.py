@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 
 from ...errors import OptionError
 from ..options.model import SluiceOptions
-from ..options.validation import near_name, problem_of
+from ..options.validation import listed, near_name, problem_of
 from ..session.processes import plain_errors
 
 if TYPE_CHECKING:
@@ -73,8 +73,7 @@ def view_options(texts: Mapping[str, str]) -> SluiceOptions:
     except ValidationError as error:
         problems += map(problem_of, error.errors())
     if problems:
-        listed = "".join(f"\n  - {problem}" for problem in problems)
-        raise OptionError(f"the view has invalid options:{listed}\n")
+        raise OptionError(listed(problems, "the view has invalid options"))
     return options
 
 

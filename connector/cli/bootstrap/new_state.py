@@ -36,7 +36,14 @@ from ....enumerator.coordinator.start_position import COMPACTION
 from ....enumerator.offline.offline_state import OfflineClaim, OfflineState, publish_bootstrap
 from ....errors import OptionError, damaged_id
 from ...query.owner import who_and_where
-from ...query.spark_checkpoint import NO_OFFSET, VERSION, from_offset, last_committed, numbers
+from ...query.spark_checkpoint import (
+    NO_OFFSET,
+    VERSION,
+    checkpoint_above,
+    from_offset,
+    last_committed,
+    numbers,
+)
 from ...views.amounts import counted
 from ..offline_edit import Plan
 
@@ -165,8 +172,7 @@ def continued_query(
 
 def continued_at(store: StateStore, storage_options: Mapping[str, Any]) -> ContinuedQuery:
     """The query whose state this is, with Spark's checkpoint above it, to be continued."""
-    # Where `source/state_location.py` puts the state unless stateLocation says something else.
-    root, _, _ = store.location.rpartition("/sluice/")
+    root = checkpoint_above(store)
     if not root:
         raise OptionError(
             "--continue-query: Spark's checkpoint is not found",

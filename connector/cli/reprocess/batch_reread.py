@@ -53,7 +53,7 @@ def _found_by_files(
             if table.opened() is not None:
                 return table.has(lineage, checkpoint)
         manifests = Manifests(f"{directory}/{MANIFESTS}", storage_options)
-        if manifests.paths():
+        if manifests.files(manifests.opened()):
             return manifests.has(lineage, checkpoint)
     return None
 
