@@ -17,6 +17,7 @@ from typing_extensions import override
 from .serializer import VersionedSerializer
 
 FIRST: Final = 0
+SECOND: Final = 1
 
 _NAMES: Final = ("first", "second", "third")
 

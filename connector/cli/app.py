@@ -14,8 +14,8 @@ import typer
 from typer.core import TyperGroup
 from typing_extensions import override
 
+from .answer import Exit, ExitWith
 from .arguments import register
-from .output import Exit, ExitWith
 
 
 class _Grouped(TyperGroup):
@@ -104,7 +104,7 @@ _COMMANDS: Final = {
         ("watch", "watch", "ck/orders --interval 5"),
         ("files", "files", "ck/orders --in-state pending --matching '*/2026/*'"),
         ("checkpoints", "files", "ck/orders"),
-        ("inspect", "inspect", "ck/orders 42"),
+        ("inspect", "files", "ck/orders 42"),
         ("diff", "files", "ck/orders 41 42"),
         ("verify", "verify", "ck/orders"),
         ("audit", "audit", "ck/orders --table delta:orders"),
@@ -131,9 +131,9 @@ _COMMANDS: Final = {
         ("remove-batches", "table_batches", "ck/orders delta:orders --yes"),
     ),
     "Clean up": (
-        ("compact", "compact", "ck/orders --yes"),
-        ("compact-table", "compact", "delta:orders"),
-        ("sweep", "sweep", "ck/orders orders --yes"),
+        ("compact", "clean_up", "ck/orders --yes"),
+        ("compact-table", "clean_up", "delta:orders"),
+        ("sweep", "clean_up", "ck/orders orders --yes"),
     ),
     "Help": (
         ("doctor", "doctor", "ck/orders --path landing --to delta:orders"),

@@ -22,8 +22,7 @@ from ...checkpoint_meta.stores.contract import StateStore
 from ...checkpoint_meta.stores.open_store import open_store
 from ...errors import OptionError, StateMissingError
 from ...reader.files.options.values import json_object
-from .answer import Outcome, show
-from .output import Exit, ExitWith, errors_as_messages
+from .answer import Exit, ExitWith, Outcome, errors_as_messages, show
 
 if TYPE_CHECKING:
     from ..views.state_view import StateView

@@ -13,9 +13,8 @@ from typing import Any
 from ...checkpoint_meta.stores.contract import StateStore
 from ..query.owner import owner_of, refuse_if_held
 from ..views.state_view import consistent
-from .answer import Answer, sections
+from .answer import Answer, Exit, sections
 from .arguments import EditArguments
-from .output import Exit
 
 
 @dataclass(frozen=True)

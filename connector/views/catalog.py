@@ -13,8 +13,7 @@ import pyarrow.compute as pc
 from ...checkpoint_meta.stores.contract import StateStore
 from ...errors import OptionError
 from . import files, files_as_of, protocol, splits
-from .path_pattern import matching
-from .state_view import StateView, with_view
+from .state_view import StateView, matching, with_view
 
 
 @dataclass(frozen=True)

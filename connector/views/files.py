@@ -19,7 +19,6 @@ from ...checkpoint_meta.files.file_split import GONE_MARK, GROWS
 from ...checkpoint_meta.index.fingerprints import file_keys, names_in
 from ..query.file_rows import UNKNOWN, recorded_rows
 from .files_as_of import FILE_OF_SPLIT, FilesAsOf, file_of
-from .path_pattern import matching
 from .splits import (
     SPLITS,
     assigned_splits,
@@ -31,7 +30,7 @@ from .splits import (
     moments,
     pending_splits,
 )
-from .state_view import TIME, StateView, fields
+from .state_view import TIME, StateView, fields, matching
 
 FILES: Final = pa.schema(
     [

@@ -32,8 +32,7 @@ from ....reader.files.io.cut_places import take_over
 from ...query.spark_checkpoint import savepoint_at
 from ...source.state_location import check_not_cleaned
 from ...views.files_as_of import FilesAsOf
-from ...views.path_pattern import matching_pattern
-from ...views.state_view import StateView
+from ...views.state_view import StateView, matching_pattern
 from ..arguments import check_is_of_files, checkpoint_as_of, checkpoint_named, no_checkpoint
 from ..offline_edit import Plan
 from .new_state import Target, in_use

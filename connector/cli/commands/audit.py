@@ -10,9 +10,8 @@ from ...audit.audit import Audit
 from ...audit.books import ENTRIES, Books
 from ...host.run import target_of
 from ...session.processes import without_pandas
-from ..answer import Answer, Rows
+from ..answer import Answer, Exit, Rows
 from ..arguments import ViewArguments, flag, parsed_options, parsed_storage_options, setting
-from ..output import Exit
 
 
 def audit(

@@ -25,11 +25,10 @@ from ...options.model import SluiceOptions, parse_options
 from ...source.discovery import make_listing
 from ...source.rehearsal import checked_schema, removes_rows
 from ...source.state_location import open_state
-from ..answer import Answer, Verbatim
+from ..answer import Answer, Exit, Verbatim, told
 from ..arguments import flag, setting
 from ..doctor.checks import check_local_directory, left_as_it_was, tried
 from ..feeds_file import schema
-from ..output import Exit, told
 from ..run_arguments import DEFAULT_FILE, RunArguments
 from .run import call_of, in_place
 

@@ -15,7 +15,7 @@ from ....errors import SluiceError, StateMissingError
 from ...options.model import parse_options
 from ...source.discovery import make_listing
 from ...views.amounts import counted
-from ..answer import Answer
+from ..answer import Answer, Exit
 from ..arguments import (
     SharedArguments,
     argument,
@@ -35,7 +35,6 @@ from ..doctor.checks import (
 )
 from ..doctor.executors import executor_findings
 from ..doctor.interpreters import interpreter_checks
-from ..output import Exit
 
 
 @dataclass(frozen=True, kw_only=True)

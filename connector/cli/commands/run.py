@@ -15,8 +15,16 @@ from typing import TYPE_CHECKING, Any
 from ....checkpoint_meta.storage.storage_errors import may_pass
 from ....errors import OptionError, not_installed
 from ...host.wording import as_flags
-from ..answer import Answer, show
-from ..output import Exit, ExitWith, complain, errors_as_messages, told, write_json_log
+from ..answer import (
+    Answer,
+    Exit,
+    ExitWith,
+    complain,
+    errors_as_messages,
+    show,
+    told,
+    write_json_log,
+)
 from ..run_arguments import DEFAULT_FILE, NEEDED, Call, RunArguments, feed_of
 
 if TYPE_CHECKING:

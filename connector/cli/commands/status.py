@@ -24,9 +24,8 @@ from ...views.amounts import counted, format_bytes, format_duration, run_text
 from ...views.files_as_of import FilesAsOf, quarantined_splits
 from ...views.protocol import checkpoints_in_flight
 from ...views.state_view import StateView, with_view
-from ..answer import Answer
+from ..answer import Answer, Exit
 from ..arguments import ViewArguments, parsed_storage_options
-from ..output import Exit
 
 _RECENT: Final = 10
 """Checkpoints of which the rate is taken."""

@@ -36,9 +36,8 @@ from ...query.spark_checkpoint import (
     offsets_referred,
 )
 from ...views.amounts import counted
-from ..answer import Answer, Rows
+from ..answer import Answer, Exit, Rows
 from ..arguments import ViewArguments, parsed_storage_options
-from ..output import Exit
 
 DocumentT = TypeVar("DocumentT", bound=Document)
 

@@ -34,9 +34,8 @@ from ....reader.files.io.source_file import SourceFile
 from ...options.validation import instant, instant_in
 from ...views.amounts import counted
 from ...views.files_as_of import split_of
-from ...views.path_pattern import matching, path_filter
 from ...views.splits import files_as_of_head
-from ...views.state_view import StateView, file_splits
+from ...views.state_view import StateView, file_splits, matching, path_filter
 
 
 class SelectedFiles:

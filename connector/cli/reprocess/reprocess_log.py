@@ -18,10 +18,9 @@ from ....checkpoint_meta.stores.contract import StateStore
 from ...query.owner import who_and_where
 from ...query.spark_checkpoint import newest_in_spark
 from ...views.state_view import TIME, StateView, fields
-from ..answer import Answer
+from ..answer import Answer, Exit
 from ..arguments import FileOrderArguments, OrderArguments, parsed_storage_options
 from ..offline_edit import Plan, edit
-from ..output import Exit
 from .known_files import as_present
 from .reprocess_plan import OrderPlan, check_file_column, replacing
 

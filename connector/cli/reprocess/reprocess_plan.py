@@ -32,8 +32,7 @@ from ....enumerator.files.ledger.byte_ranges import (
 from ....errors import OptionError
 from ...views.catalog import view_named
 from ...views.files import files as files_view
-from ...views.path_pattern import path_filter
-from ...views.state_view import StateView
+from ...views.state_view import StateView, path_filter
 from ..arguments import checkpoint_as_of, checkpoint_named, no_checkpoint
 from .known_files import SelectedFiles, unreadable
 

@@ -52,7 +52,7 @@ REASONS: Mapping[str, str] = {
         "auto_loader_export.py file_log_import.py new_state.py*5"
     ),
     "commands: tests of the command meet it next to the call that is right": (
-        "batch_reread.py bootstrap.py commands/run.py*3 compact.py feeds_file.py*5 known_files.py "
+        "batch_reread.py bootstrap.py commands/run.py*3 clean_up.py feeds_file.py*5 known_files.py "
         "metrics.py checks.py spark_run.py*2 splits.py state_argument.py state_view.py "
         "table_batches.py*2 repair.py tree_discovery.py view_reader.py*3"
     ),

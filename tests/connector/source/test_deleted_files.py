@@ -10,7 +10,7 @@ import pytest
 from pyspark_sluice.checkpoint_meta.documents.layout import CLEANED
 from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
 from pyspark_sluice.connector.cli.app import main
-from pyspark_sluice.connector.cli.commands.compact import compact_plan
+from pyspark_sluice.connector.cli.commands.clean_up import compact_plan
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.errors import OptionError, SourceUnavailable, StateCorruptError
 from pyspark_sluice.tests.connector.host.landing import DELETING, Landing

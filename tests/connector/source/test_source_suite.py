@@ -17,7 +17,7 @@ from pyspark_sluice.checkpoint_meta.documents.serializer import JsonSerializer
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.file_source import FileSource
 from pyspark_sluice.connector.testing import SourceSuite
-from pyspark_sluice.connector.testing.planted_bugs import PlantedBug
+from pyspark_sluice.connector.testing.suite import PlantedBug
 from pyspark_sluice.enumerator.hybrid.hybrid_enumerator import HybridEnumerator
 from pyspark_sluice.examples.log_source.archived_log import ArchivedLog
 from pyspark_sluice.examples.log_source.log_source import LogSource

@@ -17,8 +17,8 @@ from pyspark_sluice.checkpoint_meta.files.file_columns import splits_in
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.checkpoint_meta.stores.testing import Fault, FaultyStateStore, SimulatedCrash
 from pyspark_sluice.connector.cli.app import main
-from pyspark_sluice.connector.cli.commands import compact as compacting
-from pyspark_sluice.connector.cli.commands.compact import compact_plan
+from pyspark_sluice.connector.cli.commands import clean_up as compacting
+from pyspark_sluice.connector.cli.commands.clean_up import compact_plan
 from pyspark_sluice.connector.cli.commands.verify import verified
 from pyspark_sluice.connector.views.files_as_of import FilesAsOf
 from pyspark_sluice.enumerator import BatchLimits

@@ -16,10 +16,10 @@ import pytest
 import typer
 
 import pyspark_sluice
+from pyspark_sluice.connector.cli.answer import Exit
 from pyspark_sluice.connector.cli.app import app_of, main
 from pyspark_sluice.connector.cli.commands.status import status_lines
-from pyspark_sluice.connector.cli.output import Exit
-from pyspark_sluice.connector.views.path_pattern import matching_pattern
+from pyspark_sluice.connector.views.state_view import matching_pattern
 from pyspark_sluice.tests.connector.cli.command_line import run
 from pyspark_sluice.tests.connector.queries import Query
 
