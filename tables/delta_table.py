@@ -21,7 +21,6 @@ import pyarrow as pa
 from typing_extensions import override
 
 from ..checkpoint_meta.documents.batch_mark import NO_BATCH, BatchMark, TableInput
-from ..checkpoint_meta.documents.written_file import Removal
 from ..checkpoint_meta.storage.open_storage import open_storage
 from ..checkpoint_meta.storage.providers import BY_SCHEME, client_config
 from ..checkpoint_meta.storage.urls import Location
@@ -413,7 +412,8 @@ class DeltaSink(TableSink):
         columns = with_demands(pa.schema(schema_before.to_arrow()), self._name)
         for file in batch.files:
             check_values(file.partition, columns)
-        schema = self._with(as_json, [*batch.schemas, *map(_key_column, batch.removals[:1])])
+        keys = [pa.schema([(each.column, pa.string())]) for each in batch.removals[:1]]
+        schema = self._with(as_json, [*batch.schemas, *keys])
         grows = schema != schema_before
         if batch.removals:
             self._replace(table, batch, schema if grows else None)
@@ -477,10 +477,6 @@ def _rules(table: DeltaTable, fields: Sequence[Any]) -> list[str]:
     for path, field in _columns(fields):
         rules += [f"{name} of {'.'.join(path)}" for name in _RULES if name in field["metadata"]]
     return rules
-
-
-def _key_column(removal: Removal) -> pa.Schema:
-    return pa.schema([(removal.column, pa.string())])
 
 
 def _plain_column(schema: Schema, partitions: Sequence[str]) -> str | None:

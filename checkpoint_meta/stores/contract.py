@@ -110,7 +110,7 @@ class RetryingStateStore(StateStore):
             raise StateError(
                 f"the state store failed to {verb}{times}",
                 f"{self.location}/{name}",
-                _told(error),
+                f"{type(error).__name__}: {error.strerror or error}",
                 "a store that responds",
                 remedy_of(error)
                 or "Repair access to the state directory, then restart: nothing is lost.",
@@ -238,7 +238,3 @@ def in_parallel(ask: Callable[[U], T], items: Sequence[U]) -> list[T]:
         if error is not None:
             raise error
     return [answer for part, _ in answers for answer in part]
-
-
-def _told(error: OSError) -> str:
-    return f"{type(error).__name__}: {error.strerror or error}"

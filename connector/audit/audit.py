@@ -26,7 +26,7 @@ from ...enumerator.files.ledger.index_merge import release_free_memory
 from ...errors import OptionError, is_installed, not_installed
 from ...tables.row_counts import RowsOfQuery
 from ...tables.table_sink import TableSink
-from ..options.model import SluiceOptions, parse_options
+from ..options.model import parse_options
 from ..query.file_rows import UNKNOWN
 from ..source.discovery import make_listing
 from ..views.splits import files_as_of_head
@@ -89,7 +89,8 @@ class Audit:
         place = {"checkpointLocation": self.store.location}
         # A commit also has options that a call with this format may not set.
         found_by = {"fileFormat": options["fileFormat"], **self.options, **place}
-        listing = make_listing(_parsed(ends.input, found_by))
+        found_by["path"] = joined([literal(root) for root in ends.input])
+        listing = make_listing(parse_options(found_by, streaming=True, names_format=True))
         # Only a sender's sizes and checksums say anything about a file that the state knows.
         is_claimed = any(one.bytes is not None or one.digests for one in declared or ())
 
@@ -126,7 +127,8 @@ class Audit:
             return _named(names, paths())
 
         books = sides.close(self._recounted(options, paths), path_of, self.storage_options)
-        books.rows["others"] = _of_others(table, keys)
+        # Rows of files that neither the query nor the input nor a list knows, or of no file.
+        books.rows["others"] = None if table is None else table.rows_of_others(keys)
         books.rows["data_files"] = None if own.is_inexact else own.rows
         has_column, is_changed = table is not None, state.is_changed
         found = self._totals(books, own, has_column=has_column, is_changed=is_changed)
@@ -195,13 +197,6 @@ class Audit:
             yield Difference(f"rows of the table: {own.rows:,} instead of {rows:,}", 1)
 
 
-def _of_others(table: InTable | None, keys: SeenKeys) -> int | None:
-    """Rows of files that neither the query nor the input nor a list knows, or of no file."""
-    if table is None:
-        return None
-    return table.others + int(table.rows[keys.find(table.keys.names) < 0].sum())
-
-
 def _lineages(view: StateView) -> set[str]:
     """Return the lineage of the query, and of the one that it continues."""
     if not view.head.checkpoint:
@@ -209,11 +204,6 @@ def _lineages(view: StateView) -> set[str]:
     forked = forked_from(view.store)
     own = view.history.load(view.head).identity.lineage
     return {own} if forked is None else {own, forked.lineage}
-
-
-def _parsed(roots: Sequence[str], options: Mapping[str, str]) -> SluiceOptions:
-    texts = {**options, "path": joined([literal(root) for root in roots])}
-    return parse_options(texts, streaming=True, names_format=True)
 
 
 def _texts(options: Mapping[str, Any]) -> dict[str, str]:

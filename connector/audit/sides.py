@@ -345,6 +345,10 @@ class InTable:
     others: int
     """Rows without a file, or of files that nobody has named."""
 
+    def rows_of_others(self, known: SeenKeys) -> int:
+        """Rows of files that are not among these, or of no file."""
+        return self.others + int(self.rows[known.find(self.keys.names) < 0].sum())
+
     @classmethod
     def of(cls, counts: Iterable[tuple[pa.Array, pa.Array]]) -> InTable:
         """Of pairs of keys, as text, and rows of each; a key may come in several."""

@@ -77,22 +77,6 @@ def sluice(
 _command = cache(typer.main.get_command)
 
 
-def run_app(app: typer.Typer, arguments: list[str] | None = None) -> int:
-    """Run a command of `app`; the exit code."""
-    try:
-        # Standalone, so that typer itself reports a wrong call; it ends with SystemExit in any
-        # case.
-        _command(app)(args=arguments, prog_name="sluice", standalone_mode=True)
-    except ExitWith as ended:
-        return int(ended.code)
-    except SystemExit as ended:
-        return int(ended.code or 0) if isinstance(ended.code, int | None) else 1
-    # 128 and the number of SIGINT, which is what a shell reports.
-    except KeyboardInterrupt:
-        return 130
-    return int(Exit.FINE)
-
-
 # In the order of `sluice --help`: the name, the module in commands/, and arguments for the example.
 _COMMANDS: Final = {
     "Read": (
@@ -163,4 +147,16 @@ def main(arguments: list[str] | None = None) -> int:
     """
     first = "".join((sys.argv[1:] if arguments is None else arguments)[:1])
     is_known = any(name == first for panel in _COMMANDS.values() for name, _, _ in panel)
-    return run_app(app_of(first if is_known else ""), arguments)
+    try:
+        # Standalone, so that typer itself reports a wrong call; it ends with SystemExit in any
+        # case.
+        command = _command(app_of(first if is_known else ""))
+        command(args=arguments, prog_name="sluice", standalone_mode=True)
+    except ExitWith as ended:
+        return int(ended.code)
+    except SystemExit as ended:
+        return int(ended.code or 0) if isinstance(ended.code, int | None) else 1
+    # 128 and the number of SIGINT, which is what a shell reports.
+    except KeyboardInterrupt:
+        return 130
+    return int(Exit.FINE)

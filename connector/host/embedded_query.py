@@ -288,7 +288,8 @@ class EmbeddedRun:
         """
         self._terms, self._task_timeout = terms, task_timeout
         self._texts, self._target, self._every = dict(texts), target, every
-        if every is not None and not _names(texts, "discoveryInterval"):
+        names = {name.lower() for name in texts}
+        if every is not None and "discoveryInterval".lower() not in names:
             self._texts["discoveryInterval"] = f"{max(int(every * 1000), 1)}ms"
         self._record = RunRecord(on_task)
         self.summary: RunSummary | None = None
@@ -338,7 +339,16 @@ class EmbeddedRun:
         while True:
             patience = max(0.0, waits_until - time.monotonic())
             try:
-                query = self._query(replace(self._terms, patience=patience), wait)
+                query = EmbeddedQuery(
+                    self._texts,
+                    self._target,
+                    self._pool,
+                    self._record,
+                    is_bounded=self._every is None,
+                    terms=replace(self._terms, patience=patience),
+                    task_timeout=self._task_timeout,
+                    wait=wait,
+                )
             except OptionError as error:
                 if not error.lacks_input:
                     raise
@@ -365,18 +375,6 @@ class EmbeddedRun:
             finally:
                 self._current = None
                 query.close()
-
-    def _query(self, terms: StartTerms, wait: Callable[[float], None]) -> EmbeddedQuery:
-        return EmbeddedQuery(
-            self._texts,
-            self._target,
-            self._pool,
-            self._record,
-            is_bounded=self._every is None,
-            terms=terms,
-            task_timeout=self._task_timeout,
-            wait=wait,
-        )
 
     def _until_evolved(
         self, query: EmbeddedQuery, wait: Callable[[float], None]
@@ -428,7 +426,3 @@ def _clean_mappings(smaps: str) -> Iterator[tuple[int, int]]:
             is_code = values[0] in {"r-xp", "r--p"} and len(values) > 4 and values[4][0] == "/"
         elif key == "Anonymous:" and is_code and values[0] == "0":
             yield start, end
-
-
-def _names(texts: Mapping[str, str], option: str) -> bool:
-    return any(name.lower() == option.lower() for name in texts)

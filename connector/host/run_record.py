@@ -211,7 +211,7 @@ def report_run(summary: RunSummary, options: SluiceOptions, to: str) -> None:
                 run=Run(str(uuid.uuid4())),
                 job=Job("sluice", Location.of(options.checkpoint_location or "").url),
                 producer=f"{_NAME}/{version('pyspark-sluice')}",
-                inputs=[InputDataset(*each) for each in _inputs(options)],
+                inputs=[InputDataset(*_dataset(p.base)) for p in loaded_paths(options.path)],
                 outputs=[OutputDataset(*_dataset(to))],
             )
         )
@@ -219,10 +219,6 @@ def report_run(summary: RunSummary, options: SluiceOptions, to: str) -> None:
         log.warning(
             "OpenLineage did not get the event of a run: %s: %s", type(error).__name__, error
         )
-
-
-def _inputs(options: SluiceOptions) -> Sequence[tuple[str, str]]:
-    return [_dataset(path.base) for path in loaded_paths(options.path)]
 
 
 def _dataset(place: str | Location) -> tuple[str, str]:

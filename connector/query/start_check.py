@@ -281,7 +281,7 @@ class StartCheck:
         added = [root for root in self._input if not _overlaps(root, recorded)]
         if not missing or not added:
             return
-        same = [root for root in added if _is_link_to(root, missing)]
+        same = {*_resolved(added)} & {*_resolved(missing)}
         raise OptionError(
             "path: this query has read another input, and would read all files again",
             self.store.location,
@@ -432,7 +432,3 @@ def _shorter(roots: Sequence[str]) -> list[str]:
         longest = max(root.count("/") for root in shorter)
         shorter = sorted({r.rpartition("/")[0] if r.count("/") == longest else r for r in shorter})
     return shorter
-
-
-def _is_link_to(root: str, others: Sequence[str]) -> bool:
-    return bool({*_resolved([root])} & {*_resolved(others)})

@@ -41,19 +41,16 @@ def check_rows(sink: object, options: SluiceOptions, schema: pa.Schema) -> None:
     if isinstance(sink, TableSink):
         if removes_rows(options):
             sink.check_removal(options.write_file_column)
-        sink.check_places(_places(options))
+        places = [options.write_to] if options.write_to else []
+        if options.write_copy == "never":
+            places = [path.base.url for path in loaded_paths(options.path)]
+        sink.check_places(places)
         sink.check_fit(written, options)
 
 
 def removes_rows(options: SluiceOptions) -> bool:
     """True if files that change or are gone take rows of earlier batches along."""
     return options.on_overwrite is OnOverwrite.REPLACE or options.on_delete == "retract"
-
-
-def _places(options: SluiceOptions) -> list[str]:
-    if options.write_copy == "never":
-        return [path.base.url for path in loaded_paths(options.path or "")]
-    return [options.write_to] if options.write_to else []
 
 
 def checked_schema(

@@ -66,7 +66,7 @@ def schema_of_rows(
             "no .schema(...)",
             '.schema("id long, name string") or a StructType before .load(); or writeSchema',
         )
-    return schema_without_one_given(options, check, store), True
+    return _inferred_schema(options, check, store), True
 
 
 def _schema_without_state(options: SluiceOptions) -> pa.Schema | None:
@@ -90,17 +90,12 @@ def described(text: str, option: str) -> pa.Schema:
     return pa.schema(parse_columns(text, option))
 
 
-def schema_without_one_given(
-    options: SluiceOptions,
-    check: Callable[[pa.Schema], None] = lambda _: None,
-    store: StateStore | None = None,
+def _inferred_schema(
+    options: SluiceOptions, check: Callable[[pa.Schema], None], store: StateStore | None
 ) -> pa.Schema:
     """The stored schema, or one that is inferred now, and stored where there is a state.
 
-    Hints count for a stored schema as well, and make a version of it. See `schema_of_rows`.
-
-    Raises:
-        OptionError: there is nothing to infer it from.
+    Hints count for a stored schema as well, and make a version of it.
     """
     from ...reader.files.schemas.inference import inferred_schema, with_reader_columns
 

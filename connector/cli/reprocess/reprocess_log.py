@@ -87,13 +87,13 @@ def submit_order(
         matching = filter(None, [pattern, event_time and f"event time {event_time}"])
         order = _order(arguments, action, view, chosen, " ".join(matching))
         done = "order {order} is written; the query carries it out when it starts"
-        return Plan(report, lambda: _published(order, view), notes, done)
+
+        def write() -> dict[str, Any]:
+            return {"order": Orders(store).publish(order, view.orders_done).number}
+
+        return Plan(report, write, notes, done)
 
     return edit(arguments, decide)
-
-
-def _published(order: Order, view: StateView) -> dict[str, Any]:
-    return {"order": Orders(view.store).publish(order, view.orders_done).number}
 
 
 def _order(

@@ -14,7 +14,7 @@ from pyspark_sluice.connector.source.schema_evolution import stored_with
 from pyspark_sluice.connector.source.schemas import (
     arrow_schema_of,
     resolved,
-    schema_without_one_given,
+    schema_of_rows,
 )
 from pyspark_sluice.connector.source.state_location import open_state
 from pyspark_sluice.reader.files.evolution.new_columns import NewColumnsSeen
@@ -32,7 +32,7 @@ def query(tmp_path):
     (landing / "1.json").write_text('{"id": 1}\n')
     given = {"path": str(landing), "fileFormat": "json", "stateLocation": str(state)}
     options = parse_options(given, streaming=True)
-    schema_without_one_given(options)
+    schema_of_rows(options)[0]
     # As a query that has ended leaves it.
     claim_epoch(open_state(options), "test")
     grow(landing, options, "2.json", '{"id": 2, "<!DOCTYPE html>": 1}\n')
@@ -60,13 +60,13 @@ def take_back(state, capsys, *arguments):
 
 def test_a_wrong_column_is_taken_back_and_the_next_load_is_without_it(query, capsys):
     _, options, state = query
-    assert schema_without_one_given(options).names == ["id", "<!DOCTYPE html>"]
+    assert schema_of_rows(options)[0].names == ["id", "<!DOCTYPE html>"]
     _, plan = take_back(state, capsys)
     assert (plan["removes"], plan["written"]) == (["<!DOCTYPE html>"], False)
-    assert schema_without_one_given(options).names == ["id", "<!DOCTYPE html>"]
+    assert schema_of_rows(options)[0].names == ["id", "<!DOCTYPE html>"]
     _, plan = take_back(state, capsys, "--yes")
     assert (plan["takes_back_to"], plan["new_version"]) == (0, 2)
-    assert schema_without_one_given(options).names == ["id"]
+    assert schema_of_rows(options)[0].names == ["id"]
     # The record stays: who reads old batches finds the schema that they were read with.
     assert len(SchemaHistory(open_state(options)).all()) == 3
 
@@ -78,7 +78,7 @@ def test_it_goes_back_one_change_at_a_time_also_past_what_was_taken_back(query, 
     grow(landing, options, "4.json", '{"id": 4, "good": 1, "bad": 1}\n')
     for names in (["id", "good"], ["id"]):
         take_back(state, capsys, "--yes")
-        assert schema_without_one_given(options).names == names
+        assert schema_of_rows(options)[0].names == names
     code, error = take_back(state, capsys, "--yes")
     assert code != 0
     assert "there is no schema to go back to" in error
