@@ -30,10 +30,15 @@ from ..reader.direct_write.field_ids import to_text
 from ..reader.direct_write.statistics import Path
 from ..reader.direct_write.table_fit import check_values, has_rules, with_demands
 from .batch_order import TableMark, inputs_by_files, mark_by_files, not_retained
-from .compaction import one_compaction
-from .delta_history import DeltaHistory
-from .delta_removal import REMOVAL, is_append_only, predicate_of, quoted, remove_files
-from .delta_types import both
+from .delta_changes import (
+    REMOVAL,
+    is_append_only,
+    one_compaction,
+    predicate_of,
+    quoted,
+    remove_files,
+)
+from .delta_log import DeltaHistory, both
 from .row_counts import Counts
 from .table_sink import TableSink
 from .written_batch import WrittenBatch

@@ -11,7 +11,7 @@ import pytest
 
 import pyspark_sluice
 from pyspark_sluice.benchmarks.speedup_chart import Bars, chart
-from pyspark_sluice.checkpoint_meta.storage.units import parse_bytes, parse_milliseconds
+from pyspark_sluice.checkpoint_meta.storage.written_values import parse_bytes, parse_milliseconds
 from pyspark_sluice.connector.options.aliases import WITHOUT_EFFECT
 from pyspark_sluice.connector.options.model import SluiceOptions
 from pyspark_sluice.tests.pages import PASSIVE, RUNNABLE, blocks, pages

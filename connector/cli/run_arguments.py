@@ -222,7 +222,7 @@ def feed_of(arguments: RunArguments, options: Mapping[str, object] | None = None
 
 
 def _duration(option: str, text: str) -> float | None:
-    from ...checkpoint_meta.storage.units import parse_milliseconds
+    from ...checkpoint_meta.storage.written_values import parse_milliseconds
 
     if not text:
         return None

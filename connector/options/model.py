@@ -19,9 +19,8 @@ from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
 from typing_extensions import override
 
-from ...checkpoint_meta.storage.name_globs import glob_pattern
-from ...checkpoint_meta.storage.units import LowerCase, Milliseconds
 from ...checkpoint_meta.storage.urls import joined, loaded_paths
+from ...checkpoint_meta.storage.written_values import LowerCase, Milliseconds, glob_pattern
 from ...enumerator.files.file_options import CleaningOptions, EnumeratorOptions
 from ...errors import OptionError
 from ...reader.direct_write.write_options import WriteOptions

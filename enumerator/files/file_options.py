@@ -17,7 +17,7 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
-from ...checkpoint_meta.storage.units import ByteSize, LowerCase, Milliseconds
+from ...checkpoint_meta.storage.written_values import ByteSize, LowerCase, Milliseconds
 from .discovery.discovery_options import DiscoveryOptions, named
 from .discovery.selection.event_times import pattern_expression
 from .event_time_batches import OnLateFile, OnMissingTime

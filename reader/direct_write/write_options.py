@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, Field
 
-from ...checkpoint_meta.storage.units import ByteSize, LowerCase
+from ...checkpoint_meta.storage.written_values import ByteSize, LowerCase
 
 
 def _names(value: object) -> object:

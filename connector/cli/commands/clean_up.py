@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 from ....checkpoint_meta.documents import layout
 from ....checkpoint_meta.documents.cleanup_marks import CleanupMarks
 from ....checkpoint_meta.history import CheckpointHistory
-from ....checkpoint_meta.storage.units import parse_bytes, parse_milliseconds
+from ....checkpoint_meta.storage.written_values import parse_bytes, parse_milliseconds
 from ....checkpoint_meta.stores.contract import StateStore, in_parallel
 from ....enumerator.coordinator.start_position import COMPACTION
 from ....enumerator.files.ledger_source import OfflineFileSource

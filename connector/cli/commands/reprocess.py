@@ -19,7 +19,6 @@ from ..arguments import (
     parsed_storage_options,
     setting,
 )
-from ..reprocess.batch_reread import reread_batch, sink_of
 from ..reprocess.known_files import in_event_time
 from ..reprocess.reprocess_log import recorded_orders, submit_order
 from ..reprocess.reprocess_plan import (
@@ -28,6 +27,8 @@ from ..reprocess.reprocess_plan import (
     plan_retract,
     plan_rewind,
     plan_waive,
+    reread_batch,
+    sink_of,
 )
 
 Quarantined = Annotated[

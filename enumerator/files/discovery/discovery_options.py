@@ -6,8 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
 
-from ....checkpoint_meta.storage.name_globs import BoundedPattern, Glob
-from ....checkpoint_meta.storage.units import ByteSize, Milliseconds
+from ....checkpoint_meta.storage.written_values import BoundedPattern, ByteSize, Glob, Milliseconds
 from .selection.name_patterns import IGNORED, ReadyMarker
 
 _MILLISECONDS: dict[str, JsonValue] = {"unit": "milliseconds"}

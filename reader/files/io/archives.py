@@ -19,7 +19,7 @@ from typing import IO, TYPE_CHECKING, ClassVar, cast
 from typing_extensions import override
 
 from ....checkpoint_meta.files.file_split import FileSplit, FileVersion
-from ....checkpoint_meta.storage.name_globs import glob_pattern
+from ....checkpoint_meta.storage.written_values import glob_pattern
 from ....errors import MalformedDataError
 from ..options import Compression, FileFormatName, ReaderOptions
 from ..options.values import is_built_in

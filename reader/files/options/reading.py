@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from pydantic import AliasChoices, BaseModel, Field, JsonValue
 
-from ....checkpoint_meta.storage.name_globs import Glob
-from ....checkpoint_meta.storage.units import ByteSize
+from ....checkpoint_meta.storage.written_values import ByteSize, Glob
 from .schema_options import SchemaOptions
 from .values import (
     CODEC_SUFFIXES,

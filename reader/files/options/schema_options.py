@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from pydantic.alias_generators import to_camel
 
-from ....checkpoint_meta.storage.units import ByteSize
+from ....checkpoint_meta.storage.written_values import ByteSize
 from .values import NameInAnyCase
 
 _BYTES: dict[str, JsonValue] = {"unit": "bytes"}

@@ -9,10 +9,10 @@ FOLLOWED: Mapping[str, str] = {
     "tests/connector/cli/bootstrap/test_file_log_import.py": "file_log_import.py*2",
     "tests/connector/cli/bootstrap/test_fork.py": "spark_checkpoint.py",
     "tests/connector/cli/bootstrap/test_new_state.py": "start_position.py",
-    "tests/connector/cli/commands/test_compact_table.py": "compaction.py",
+    "tests/connector/cli/commands/test_compact_table.py": "delta_changes.py",
     "tests/connector/cli/reprocess/test_orders_next_to_others.py": "start_position.py",
     "tests/connector/cli/reprocess/test_reprocess.py": "known_files.py",
-    "tests/connector/cli/reprocess/test_reread.py": "batch_reread.py*2 table_sink.py",
+    "tests/connector/cli/reprocess/test_reread.py": "reprocess_plan.py*2 table_sink.py",
     "tests/connector/host/test_busy_catalog.py": "host/run.py",
     "tests/connector/host/test_incidents.py": "new_columns.py",
     "tests/connector/host/test_query_ends.py": "batch_order.py start_check.py*3",
@@ -36,8 +36,8 @@ FOLLOWED: Mapping[str, str] = {
 REASONS: Mapping[str, str] = {
     "another store, package or configuration: the remedy is to move": (
         "acknowledgements.py aligned_positions.py contract.py epochs.py fsspec_storage.py "
-        "hdfs_storage.py local_storage.py name_globs.py open_store.py providers.py*2 "
-        "reader_commit.py sftp_storage.py start_position.py visibility_check.py"
+        "hdfs_storage.py local_storage.py open_store.py providers.py*2 reader_commit.py "
+        "sftp_storage.py start_position.py visibility_check.py written_values.py"
     ),
     "objects that are damaged or lost: test_verify.py puts copies back and restores": (
         "attachments.py*2 checkpoint.py checksummed_json.py epochs.py history.py*4 orders.py*2"
@@ -52,9 +52,9 @@ REASONS: Mapping[str, str] = {
         "auto_loader_export.py file_log_import.py new_state.py*5"
     ),
     "commands: tests of the command meet it next to the call that is right": (
-        "batch_reread.py bootstrap.py commands/run.py*3 clean_up.py feeds_file.py*5 known_files.py "
-        "metrics.py checks.py spark_run.py*2 splits.py state_argument.py state_view.py "
-        "table_batches.py*2 repair.py tree_discovery.py view_reader.py*3"
+        "arguments.py bootstrap.py checks.py clean_up.py commands/run.py*3 feeds_file.py*5 "
+        "known_files.py metrics.py repair.py reprocess_plan.py spark_run.py*2 splits.py "
+        "state_view.py table_batches.py*2 tree_discovery.py view_reader.py*3"
     ),
     "the machine or a catalog: a process that dies each time, a package that is missing": (
         "batch_log.py embedded_query.py errors.py*3 host/run.py*2 worker.py worker_pool.py"
@@ -76,7 +76,7 @@ REASONS: Mapping[str, str] = {
         "split_content.py table_fit.py"
     ),
     "tables that others have changed: tests/tables has each, and the batch is added later": (
-        "batch_order.py*2 compaction.py delta_removal.py delta_table.py*3 iceberg_files.py*2 "
+        "batch_order.py*2 delta_changes.py*2 delta_table.py*3 iceberg_files.py*2 "
         "iceberg_table.py*4 manifests.py*2 table_sink.py*2 written_batch.py*5"
     ),
     "nothing was begun: the command is called again with what the message names": (

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from .....checkpoint_meta.storage.name_globs import glob_pattern
+from .....checkpoint_meta.storage.written_values import glob_pattern
 from .....errors import OptionError, SourceUnavailable
 from .event_times import EventTimes
 from .name_patterns import IGNORED, NameRule, ReadyMarker

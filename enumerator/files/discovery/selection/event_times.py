@@ -15,8 +15,8 @@ from urllib.parse import unquote
 from typing_extensions import override
 
 from .....checkpoint_meta.files.file_split import FileVersion
-from .....checkpoint_meta.storage.name_globs import without_retries
 from .....checkpoint_meta.storage.urls import shown_path
+from .....checkpoint_meta.storage.written_values import without_retries
 from .....errors import SourceUnavailable
 
 Moment: TypeAlias = Callable[[str], int]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from .....checkpoint_meta.storage.name_globs import BoundedPattern, glob_pattern
+from .....checkpoint_meta.storage.written_values import BoundedPattern, glob_pattern
 
 _UNFINISHED: Final = (
     *("crdownload", "download", "filepart", "in-progress", "incomplete", "inprogress", "lftp"),

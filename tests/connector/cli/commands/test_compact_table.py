@@ -15,7 +15,7 @@ from pyspark_sluice.checkpoint_meta.documents.layout import EPOCHS, numbered
 from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
 from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.errors import TableError
-from pyspark_sluice.tables.compaction import check_library
+from pyspark_sluice.tables.delta_changes import check_library
 from pyspark_sluice.tables.delta_table import DeltaSink
 from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.tables.sinks import batch_of, compact_until, files_of, ids, processes

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_sluice.checkpoint_meta.storage import name_globs
-from pyspark_sluice.checkpoint_meta.storage.name_globs import PATTERN_SECONDS, glob_pattern
+from pyspark_sluice.checkpoint_meta.storage import written_values
+from pyspark_sluice.checkpoint_meta.storage.written_values import PATTERN_SECONDS, glob_pattern
 from pyspark_sluice.enumerator.files.discovery.selection.event_times import pattern_expression
 from pyspark_sluice.enumerator.files.discovery.selection.name_patterns import NameRule
 from pyspark_sluice.errors import OptionError
@@ -93,7 +93,7 @@ def test_patterns_mean_what_they_mean_to_hadoop(spark):
 
 @pytest.mark.slow
 def test_a_name_that_keeps_an_expression_busy_is_named_with_it(monkeypatch):
-    monkeypatch.setattr(name_globs, "PATTERN_SECONDS", 0.3)
+    monkeypatch.setattr(written_values, "PATTERN_SECONDS", 0.3)
     rule, name = NameRule(ignored="(?:(a|aa)+)+$"), "a" * 250 + "y"
     began = time.monotonic()
     with pytest.raises(OptionError, match="Write it without repetitions") as caught:

@@ -1,21 +1,23 @@
-"""The commits from which a Delta table derives; a RESTORE takes later ones back, but not marks.
+"""The log of a Delta table: the commits from which it derives, and types of columns in its JSON.
 
-Application transactions survive a RESTORE, so a mark counts only if no RESTORE came after its
-commit. Otherwise the mark of the version counts that the table was restored to.
+Application transactions survive a RESTORE, which takes later commits back. So a mark counts only if
+no RESTORE came after its commit. Otherwise the mark of the version counts that the table was
+restored to.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..checkpoint_meta.stores.contract import StateStore, in_parallel
+from ..reader.files.evolution.column_names import ColumnNames
 
 
 @dataclass(frozen=True)
@@ -137,3 +139,62 @@ class DeltaHistory:
 
 def _file(action: Mapping[str, Any]) -> tuple[str, str]:
     return action["path"], json.dumps(action.get("deletionVector"), sort_keys=True)
+
+
+# Column types: those of a table, merged with those of files ----------------------------------
+
+_INTEGERS: Final = ("byte", "short", "integer")
+"""Types that Parquet stores alike: files of one can be read as a wider one."""
+
+
+def both(one: Any, other: Any, where: str, *, of_table: bool) -> Any:
+    """A type in Delta's JSON with what a file's has in addition; new fields are nullable.
+
+    Of a table (`of_table`) the fields stay nullable or not, otherwise both have to promise it.
+
+    Raises:
+        ValueError: the two do not fit; says where.
+    """
+    if one in (other, "void"):
+        return other
+    if isinstance(one, str) and isinstance(other, str):
+        if one in _INTEGERS and other in _INTEGERS[: _INTEGERS.index(one)]:
+            return one
+    elif isinstance(one, dict) and isinstance(other, dict) and one["type"] == other["type"]:
+        if one["type"] == "struct":
+            fields = _fields(one["fields"], other["fields"], where, of_table=of_table)
+            return {**one, "fields": fields}
+        # Keys of maps are compared as a whole below: they have to be equal.
+        inner = "elementType" if one["type"] == "array" else "valueType"
+        below = both(one[inner], other[inner], f"{where}.{inner}", of_table=of_table)
+        merged = {**one, inner: below}
+        nullable = [key for key in one if key.lower().endswith("containsnull")]
+        if all(merged[key] == other[key] for key in merged if key not in (inner, *nullable)):
+            return {**merged, **dict.fromkeys(nullable, True)}
+    place = where.lstrip(".") or "the rows"
+    message = f"{place} is {_type_name(other)}, and {_type_name(one)} in the table"
+    raise ValueError(message)
+
+
+def _fields(one: Sequence[Any], other: Sequence[Any], where: str, *, of_table: bool) -> list[Any]:
+    fields = {field["name"]: field for field in one}
+    new_fields = {field["name"]: field for field in other}
+    names = ColumnNames(fields)
+    for name, field in new_fields.items():
+        if name not in fields:
+            if name in names:
+                message = f"{where}.{name} is {names.find(name)} in the table"
+                raise ValueError(message.lstrip("."))
+            fields[name] = {**field, "nullable": True}
+            continue
+        kind = both(fields[name]["type"], field["type"], f"{where}.{name}", of_table=of_table)
+        fields[name] = {**fields[name], "type": kind}
+    if not of_table:
+        for name, field in fields.items():
+            promised = name in new_fields and not new_fields[name]["nullable"]
+            fields[name] = {**field, "nullable": field["nullable"] or not promised}
+    return list(fields.values())
+
+
+def _type_name(kind: Any) -> str:
+    return kind if isinstance(kind, str) else str(kind["type"])
