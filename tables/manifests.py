@@ -131,6 +131,10 @@ class Manifests(TableSink):
             self._store.publish(_IDENTITY, f"{uuid.uuid4()}\n".encode())
         return f"manifests:{self._store.read(_IDENTITY).decode().strip()}"
 
+    def paths(self) -> Sequence[str]:
+        """All data files of all batches."""
+        return self.files(self.opened())
+
     def _files(self) -> Iterator[Mapping[str, Any]]:
         for leaf in self._store.list(_FOLDER):
             yield from self._manifest(leaf)["files"]

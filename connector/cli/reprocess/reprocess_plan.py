@@ -306,7 +306,7 @@ def _found_by_files(
             if table.opened() is not None:
                 return table.has(lineage, checkpoint)
         manifests = Manifests(f"{directory}/{MANIFESTS}", storage_options)
-        if manifests.files(manifests.opened()):
+        if manifests.paths():
             return manifests.has(lineage, checkpoint)
     return None
 
