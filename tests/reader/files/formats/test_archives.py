@@ -20,7 +20,7 @@ import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint import PartBudget
 from pyspark_sluice.connector.options.model import parse_options
-from pyspark_sluice.connector.source.schemas import schema_without_one_given
+from pyspark_sluice.connector.source.schemas import schema_of_rows
 from pyspark_sluice.errors import MalformedDataError, OptionError
 from pyspark_sluice.reader.api import LeftOut, ReaderContext, RemainingBudget
 from pyspark_sluice.reader.files.formats.json.format import JsonFormat
@@ -123,7 +123,7 @@ def test_a_part_ends_when_its_bytes_are_spent(tmp_path):
 def test_the_schema_is_inferred_from_members(archive):
     path = archive({"_x": b"{}", "a.json": b'{"a":1}\n', "b.json": b'{"a":1.5,"b":"x"}\n'})
     options = {"path": str(path), "fileFormat": "json", "inferColumnTypes": "true"}
-    schema = schema_without_one_given(parse_options(options, streaming=False))
+    schema, _ = schema_of_rows(parse_options(options, streaming=False))
     assert schema.names[:2] == ["a", "b"]
     assert schema.field("a").type == pa.float64()
 

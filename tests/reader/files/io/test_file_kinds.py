@@ -12,7 +12,7 @@ import pytest
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.discovery import make_listing
 from pyspark_sluice.connector.source.file_source import FileSource
-from pyspark_sluice.connector.source.schemas import schema_without_one_given
+from pyspark_sluice.connector.source.schemas import schema_of_rows
 from pyspark_sluice.enumerator.files.discovery.tree_discovery import all_files
 from pyspark_sluice.errors import MalformedDataError
 from pyspark_sluice.reader.api import ReaderContext, SplitFinished
@@ -46,7 +46,7 @@ def rows_of(path, schema=SCHEMA, **options):
 
 
 def schema_of(path, **options):
-    return schema_without_one_given(parse_options({"path": str(path), **options}, streaming=False))
+    return schema_of_rows(parse_options({"path": str(path), **options}, streaming=False))[0]
 
 
 def rows_and_dropped(path, **options):
