@@ -1,1 +1,1 @@
-"""What concerns the process and its session: interpreter, errors shown, restarts, metrics."""
+"""What concerns the process and its session: interpreter, errors shown, metrics."""

@@ -27,7 +27,7 @@ from ...source.rehearsal import checked_schema, removes_rows
 from ...source.state_location import open_state
 from ..answer import Answer, Exit, Verbatim, told
 from ..arguments import flag, setting
-from ..doctor.checks import check_local_directory, left_as_it_was, tried
+from ..doctor_checks import check_local_directory, left_as_it_was, tried
 from ..feeds_file import schema
 from ..run_arguments import DEFAULT_FILE, RunArguments
 from .run import call_of, in_place

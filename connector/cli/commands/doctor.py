@@ -25,7 +25,7 @@ from ..arguments import (
     parsed_storage_options,
     setting,
 )
-from ..doctor.checks import (
+from ..doctor_checks import (
     Check,
     Finding,
     NotAsExpected,

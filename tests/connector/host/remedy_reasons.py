@@ -52,7 +52,7 @@ REASONS: Mapping[str, str] = {
         "auto_loader_export.py file_log_import.py new_state.py*5"
     ),
     "commands: tests of the command meet it next to the call that is right": (
-        "arguments.py bootstrap.py checks.py clean_up.py commands/run.py*3 feeds_file.py*5 "
+        "arguments.py bootstrap.py doctor_checks.py clean_up.py commands/run.py*3 feeds_file.py*5 "
         "known_files.py metrics.py repair.py reprocess_plan.py spark_run.py*2 splits.py "
         "state_view.py table_batches.py*2 tree_discovery.py view_reader.py*3"
     ),

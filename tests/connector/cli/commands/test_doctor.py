@@ -14,7 +14,7 @@ import pytest
 from pyspark_sluice.checkpoint_meta.stores.open_store import race
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.connector.cli.app import main
-from pyspark_sluice.connector.cli.doctor.checks import tried
+from pyspark_sluice.connector.cli.doctor_checks import tried
 from pyspark_sluice.tests.connector.cli.command_line import run
 
 ROOT = Path(__file__).resolve().parents[4]

@@ -21,11 +21,11 @@ from functools import cache, partial
 from importlib import metadata
 from typing import Any, Final, Literal
 
-from ....checkpoint_meta.storage.urls import Location
-from ....checkpoint_meta.stores.contract import StateStore
-from ....checkpoint_meta.stores.open_store import probe_name
-from ....errors import SluiceError, StateError
-from ...spark.registration import interpreters_before, is_same_environment
+from ...checkpoint_meta.storage.urls import Location
+from ...checkpoint_meta.stores.contract import StateStore
+from ...checkpoint_meta.stores.open_store import probe_name
+from ...errors import SluiceError, StateError
+from ..spark.registration import interpreters_before, is_same_environment
 
 Verdict = Literal["ok", "warning", "failed"]
 

@@ -1,1 +1,0 @@
-"""`sluice doctor`: whether a query can start here, and what prevents it."""
