@@ -103,9 +103,8 @@ def remove_files(
     features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())} - _FEATURES
     odd = [row["path"] for row in chosen if not _PLAIN.fullmatch(row["path"])]
     if features or is_append_only(table) or odd or len(chosen) < len(names):
-        problem = ", ".join(
-            sorted(features) or (["delta.appendOnly"] if is_append_only(table) else odd)
-        )
+        found = sorted(features) or (["delta.appendOnly"] if is_append_only(table) else odd)
+        problem = ", ".join(found)
         raise _not_removed(name, problem or "files of these batches are not in the table any more")
     now = int(time.time() * 1000)
     actions: list[Mapping[str, Any]] = [

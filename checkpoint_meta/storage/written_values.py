@@ -14,8 +14,6 @@ from pydantic import AfterValidator, BeforeValidator
 
 from ...errors import OptionError
 
-__all__ = ["ByteSize", "LowerCase", "Milliseconds", "parse_bytes", "parse_milliseconds"]
-
 _NUMBER_AND_UNIT = re.compile(r"\s*(\d+)\s*([a-zA-Zµ]*)\s*\Z")
 _DURATION = re.compile(r"(\d+)\s*([a-zA-Z]+)")
 _BYTE_FACTORS = {"": 0, "b": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
