@@ -279,7 +279,7 @@ def _log_above(
 
 
 def checkpoint_above(store: StateStore) -> str:
-    """The checkpoint of the query below which `state_location.py` puts a state; else empty."""
+    """The query's checkpoint above a state, as `source/state_location.py` places it; else empty."""
     return store.location.rpartition("/sluice/")[0]
 
 
