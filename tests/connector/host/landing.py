@@ -21,6 +21,8 @@ from pyspark_sluice.enumerator.coordinator import coordinator
 from pyspark_sluice.errors import TableError
 from pyspark_sluice.tables.delta_table import DeltaSink
 from pyspark_sluice.tests.connector.host.query import keywords
+from pyspark_sluice.tests.patience import PATIENCE
+from pyspark_sluice.tests.tables.sinks import processes
 
 DELETING = {
     "onDelete": "retract",
@@ -63,6 +65,14 @@ class Landing:
             planned_batch(*checked_with_target(self.call(**options), target))
         assert as_options(str(dry_error.value)) == str(run_error.value)
         assert self.files() == before
+
+    def die(self, step, is_done, **options):
+        """A run in a process that is killed before or after a step."""
+        arguments = self.data.parent, step, is_done
+        killed = processes().Process(target=run_and_die, args=arguments, kwargs=options)
+        killed.start()
+        killed.join(PATIENCE)
+        assert killed.exitcode == -signal.SIGKILL
 
     def files(self):
         return sorted(path for path in self.data.parent.rglob("*") if "runs" not in path.parts)

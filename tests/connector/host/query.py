@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from types import MappingProxyType
@@ -19,6 +19,9 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from pyspark_sluice.connector.cli.app import main
+from pyspark_sluice.connector.host.embedded_query import EmbeddedRun
+from pyspark_sluice.connector.host.run import checked_with_target
+from pyspark_sluice.connector.host.worker_pool import WorkerPool
 
 # A module of None makes `import pyspark` fail as where it is not installed.
 _START = """
@@ -108,6 +111,12 @@ class Query:
         process = self.start(*more, **how)
         output, errors = process.communicate(timeout=300)
         return process.returncode, output, errors
+
+    def batches(self, every: float | None = None, **options: object) -> Iterator[Any]:
+        """Batches of a run in this process, one at a time."""
+        with WorkerPool(1) as pool:
+            call = checked_with_target(self.options(**options), f"delta:{self.table}")
+            yield from EmbeddedRun(*call, pool, every=every).batches()
 
     def in_table(self) -> Counter[int]:
         """How often each id is in the table."""

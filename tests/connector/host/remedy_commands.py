@@ -77,7 +77,7 @@ COMMANDS = [
         "known_files.py: --event-time: {}",
         _TIMES,
         f"{_TIMES} --event-time-pattern {{yyyy}}-{{MM}}-{{dd}} --matching *2026*",
-        "--event-time-pattern",
+        "--event-time-pattern '{yyyy}-{MM}-{dd}'",
         (1, 1, 2, 3),
     ),
     Wrong(

@@ -477,9 +477,15 @@ DATA = [
     ),
     Remedy(
         "tree_discovery.py: the path does not exist",
-        rows=[],
         follow="failOnMissingPath=false",
         schema="id long",
+    ),
+    Remedy(
+        "tree_discovery.py: the path does not exist",
+        follow={"1.json": ONE},
+        rows=[(1,)],
+        schema="id long",
+        says="Create it",
     ),
     Remedy(
         "writeTransform: cannot load it",

@@ -21,14 +21,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from prometheus_client.parser import text_string_to_metric_families
 
 from pyspark_sluice.connector.session.query_figures import QueryFigures
-from pyspark_sluice.tests.connector.host.feeds import Feeds
 from pyspark_sluice.tests.connector.session.prometheus_rules import RULES, Scrapes, alerts_of
 from pyspark_sluice.tests.patience import wait_until
-
-
-@pytest.fixture
-def feeds(tmp_path):
-    return Feeds(tmp_path)
 
 
 def samples(text):

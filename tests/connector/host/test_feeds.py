@@ -24,11 +24,6 @@ retry_config = {{ max_retries = 0 }}
 
 
 @pytest.fixture
-def feeds(tmp_path):
-    return Feeds(tmp_path)
-
-
-@pytest.fixture
 def dead_port():
     """A port that nothing listens on."""
     with socket.socket() as free:

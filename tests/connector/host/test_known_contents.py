@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import signal
 
 import pytest
 
@@ -15,18 +14,11 @@ from pyspark_sluice.connector.views.files import files
 from pyspark_sluice.connector.views.state_view import StateView
 from pyspark_sluice.errors import FileChangedError, FileVanishedError, OptionError, SplitReadError
 from pyspark_sluice.reader.files.reader import FileSplitReader
-from pyspark_sluice.tests.connector.host.landing import STEPS, Landing, run_and_die
-from pyspark_sluice.tests.patience import PATIENCE
-from pyspark_sluice.tests.tables.sinks import processes
+from pyspark_sluice.tests.connector.host.landing import STEPS, Landing
 
 pytestmark = pytest.mark.slow
 
 BY_CONTENT = {"identity": "content"}
-
-
-@pytest.fixture
-def landing(tmp_path):
-    return Landing(tmp_path)
 
 
 def read(landing, **options):
@@ -184,11 +176,7 @@ def test_a_file_that_changes_before_it_is_read_is_known_by_what_is_read(landing,
 def test_a_kill_at_any_step_leaves_each_content_once(landing, step, is_done):
     landing.json("1.json", {"v": 1})
     landing.json("2.json", {"v": 1})
-    arguments = landing.data.parent, step, is_done
-    killed = processes().Process(target=run_and_die, args=arguments, kwargs=BY_CONTENT)
-    killed.start()
-    killed.join(PATIENCE)
-    assert killed.exitcode == -signal.SIGKILL
+    landing.die(step, is_done, **BY_CONTENT)
     landing.json("3.json", {"v": 1})
     landing.json("4.json", {"v": 2})
     for _ in range(2):

@@ -12,9 +12,6 @@ from deltalake import DeltaTable
 
 from pyspark_sluice import DefaultSource
 from pyspark_sluice.connector.cli.app import main
-from pyspark_sluice.connector.host.embedded_query import EmbeddedRun
-from pyspark_sluice.connector.host.run import checked_with_target
-from pyspark_sluice.connector.host.worker_pool import WorkerPool
 from pyspark_sluice.connector.query.start_check import USUAL_TERMS, check_start
 from pyspark_sluice.errors import SluiceError, TableError
 from pyspark_sluice.tables.delta_table import DeltaSink
@@ -84,11 +81,9 @@ def test_a_fork_that_rewrites_paths_continues_a_moved_input(tmp_path, limit):
     if limit == "all is read":
         assert query.run_here()[0] == 0
     else:
-        call = checked_with_target(query.options(maxFilesPerTrigger="1"), f"delta:{query.table}")
-        with WorkerPool(1) as pool:
-            batches = EmbeddedRun(*call, pool, every=None).batches()
-            next(batches)
-            batches.close()
+        batches = query.batches(maxFilesPerTrigger="1")
+        next(batches)
+        batches.close()
     first = query.source
     moved(query)
     query.land("2.json", range(20, 35))

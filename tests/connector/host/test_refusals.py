@@ -16,15 +16,9 @@ from pyiceberg.types import DoubleType, IntegerType, LongType, NestedField, Stri
 from pyspark_sluice.connector.spark.data_source import SluiceDataSource
 from pyspark_sluice.errors import MalformedDataError, NewColumnsError, OptionError, TableError
 from pyspark_sluice.reader.direct_write.write_options import WriteOptions
-from pyspark_sluice.tests.connector.host.landing import Landing
 from pyspark_sluice.tests.tables.iceberg_lake import IcebergLake
 
 AT = dt.datetime(2024, 1, 2, 3, 4, 5, 1, tzinfo=dt.UTC)
-
-
-@pytest.fixture
-def landing(tmp_path):
-    return Landing(tmp_path)
 
 
 LONG, NTZ, INSTANT = pa.int64(), pa.timestamp("us"), pa.timestamp("us", "UTC")

@@ -115,18 +115,6 @@ def test_doubled_quotes_are_read_with_the_escape_that_the_message_names(query):
     assert call.rows() == [(1, 'a "b", c')]
 
 
-@pytest.mark.parametrize("option", ["", "failOnMissingPath=false"])
-def test_a_path_that_does_not_exist_is_created_or_waited_for(query, option):
-    call = Call(query, schema="id long")
-    query.source.rmdir()
-    call.run(code=1, says=["Create it", "failOnMissingPath=false"])
-    if option:
-        call.run(option)
-    call.put("1.json", '{"id": 1}\n')
-    call.run()
-    assert call.rows() == [(1,)]
-
-
 @pytest.mark.parametrize("choice", ["reprocess", "ignore"])
 def test_a_file_that_changes_although_none_may(query, choice):
     call = Call(query, schema="id long")
@@ -148,20 +136,6 @@ def test_a_new_column_where_none_may_be_added(query, mode):
     call.run(f"schemaEvolutionMode={mode}")
     assert [row[0] for row in call.rows()] == [1, 2]
     assert ("x" in str(DeltaTable(str(query.table)).schema())) == (mode == "addNewColumns")
-
-
-def test_requeue_names_the_flag_that_finds_times_in_paths(query, capsys):
-    call = Call(query, "--option", "recursiveFileLookup=true")
-    folder = query.source / "2026-11-27"
-    folder.mkdir()
-    (folder / "a.json").write_text('{"id": 1}\n')
-    call.run(apart=True)
-    order = ["requeue", str(query.checkpoint), "--event-time", "2026-11-26..2026-11-29", "--yes"]
-    assert main(order) == 2
-    (pattern,) = re.findall(r"--event-time-pattern '(\S+)'", capsys.readouterr().err)
-    assert main([*order, "--event-time-pattern", pattern]) == 0
-    call.run()
-    assert call.rows() == [(1,), (1,)]
 
 
 def test_an_offset_that_is_empty_is_named_by_verify_and_put_back_from_a_copy(query, capsys):

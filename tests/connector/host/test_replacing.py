@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
@@ -12,18 +10,11 @@ from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
 from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.errors import OptionError, TableError
 from pyspark_sluice.tables.delta_table import DeltaSink
-from pyspark_sluice.tests.connector.host.landing import STEPS, Landing, run_and_die
-from pyspark_sluice.tests.patience import PATIENCE
-from pyspark_sluice.tests.tables.sinks import processes
+from pyspark_sluice.tests.connector.host.landing import STEPS
 
 pytestmark = pytest.mark.slow
 
 REPLACING = {"onOverwrite": "replace", "writeFileColumn": "file"}
-
-
-@pytest.fixture
-def landing(tmp_path):
-    return Landing(tmp_path)
 
 
 def values(landing):
@@ -41,11 +32,7 @@ def first_delivery(landing):
 def test_a_kill_at_any_step_leaves_the_rows_of_a_file_in_one_version(landing, step, is_done):
     first_delivery(landing)
     landing.json("1.json", {"v": 10}, {"v": 20}, {"v": 30})
-    arguments = landing.data.parent, step, is_done
-    killed = processes().Process(target=run_and_die, args=arguments, kwargs=REPLACING)
-    killed.start()
-    killed.join(PATIENCE)
-    assert killed.exitcode == -signal.SIGKILL
+    landing.die(step, is_done, **REPLACING)
     for _ in range(2):
         landing.run(**REPLACING)
         assert values(landing) == [3, 10, 20, 30]

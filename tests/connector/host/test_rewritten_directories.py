@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import time
 
 import pytest
@@ -15,10 +14,8 @@ from pyiceberg.schema import Schema
 from pyspark_sluice import tables
 from pyspark_sluice.enumerator.files import rewrites
 from pyspark_sluice.enumerator.files.discovery.local.local_tree import LocalTree
-from pyspark_sluice.tests.connector.host.landing import STEPS, Landing, run_and_die
+from pyspark_sluice.tests.connector.host.landing import STEPS
 from pyspark_sluice.tests.connector.host.restores import catalog_at
-from pyspark_sluice.tests.patience import PATIENCE
-from pyspark_sluice.tests.tables.sinks import processes
 
 pytestmark = pytest.mark.slow
 
@@ -53,11 +50,6 @@ class Job:
     def rewrite(self, directory, *values, marks=True):
         shutil.rmtree(self.landing.data / directory)
         self.write(directory, *values, marks=marks)
-
-
-@pytest.fixture
-def landing(tmp_path):
-    return Landing(tmp_path)
 
 
 @pytest.fixture
@@ -212,12 +204,8 @@ def test_more_new_files_than_are_held_back_are_read_at_once(landing, job, monkey
 def test_a_kill_at_any_step_leaves_a_directory_old_or_new(landing, job, step, is_done):
     before = seen(landing)
     job.rewrite("one", 10, 20)
-    arguments = landing.data.parent, step, is_done
     options = {**REWRITES, "maxFilesPerTrigger": "1"}
-    killed = processes().Process(target=run_and_die, args=arguments, kwargs=options)
-    killed.start()
-    killed.join(PATIENCE)
-    assert killed.exitcode == -signal.SIGKILL
+    landing.die(step, is_done, **options)
     for _ in range(2):
         landing.run(**options)
         assert seen(landing) == [*before, [3, 10, 20]]

@@ -73,6 +73,7 @@ def test_a_dry_run_shows_the_first_batch_and_leaves_no_trace(query):
 
 def test_without_a_schema_an_empty_directory_is_nothing_new_until_a_file_is_there(query):
     assert query.run_here("--dry-run", schema="")[:2] == (0, "nothing new\n")
+    assert query.run(schema="")[:2] == (0, "run finished: nothing new\n")
     with query.start("--every", "1s", schema="") as process:
         assert f"{query.source}: no file with content is there yet" in process.stderr.readline()
         query.land("0.json", range(10))
@@ -80,10 +81,6 @@ def test_without_a_schema_an_empty_directory_is_nothing_new_until_a_file_is_ther
         process.terminate()
         assert process.wait(60) == 0
     assert query.in_table() == query.landed
-
-
-def test_a_run_without_a_schema_over_an_empty_directory_ends_with_0(query):
-    assert query.run(schema="")[:2] == (0, "run finished: nothing new\n")
 
 
 def test_sigterm_ends_after_the_batch_and_a_waiting_run_at_once(query):
@@ -119,16 +116,10 @@ def resident(process):
     return 1024 * int(rollup.split("Rss:")[1].split()[0])
 
 
-def batches_of(query, every=None, *, wait=time.sleep, **options):
-    with WorkerPool(1) as pool:
-        call = checked_with_target(query.options(**options), f"delta:{query.table}")
-        yield from EmbeddedRun(*call, pool, every=every).batches(wait)
-
-
 @pytest.mark.parametrize("command", [[], ["take-over", "--yes"]], ids=["flag", "command"])
 def test_of_two_hosts_the_older_one_stops_with_an_error(query, command):
     query.land("0.json", range(10))
-    older = batches_of(query, every=0.1)
+    older = query.batches(every=0.1)
     assert next(older).rows == 10
     query.land("1.json", range(10, 20))
     if command:
@@ -208,7 +199,7 @@ def test_a_worker_that_always_dies_is_an_error(query, tmp_path, monkeypatch):
 
 def test_a_batch_that_another_host_has_begun_is_refused(query):
     query.land("0.json", range(10))
-    batches = batches_of(query, every=0.1)
+    batches = query.batches(every=0.1)
     assert next(batches).rows == 10
     (query.checkpoint / "offsets" / "1").write_text("v1\n{}\n-")
     query.land("1.json", range(10, 20))

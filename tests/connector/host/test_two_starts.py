@@ -18,21 +18,12 @@ from pyspark_sluice.checkpoint_meta.documents.epochs import claim_epoch
 from pyspark_sluice.checkpoint_meta.documents.heartbeat import ALIVE_SECONDS
 from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
 from pyspark_sluice.connector.cli.commands.status import status_of
-from pyspark_sluice.connector.host.embedded_query import EmbeddedRun
-from pyspark_sluice.connector.host.run import checked_with_target
-from pyspark_sluice.connector.host.worker_pool import WorkerPool
 from pyspark_sluice.connector.query import start_check
 from pyspark_sluice.connector.query.owner import owner_of
 from pyspark_sluice.errors import FencedError
 from pyspark_sluice.tests.patience import wait_until
 
 pytestmark = pytest.mark.slow
-
-
-def batches_of(query, every=None, *, wait=time.sleep, **options):
-    with WorkerPool(1) as pool:
-        call = checked_with_target(query.options(**options), f"delta:{query.table}")
-        yield from EmbeddedRun(*call, pool, every=every).batches(wait)
 
 
 @pytest.mark.parametrize("more", [(), ("--every", "1s")], ids=["once", "daemon"])
@@ -67,7 +58,7 @@ def test_a_process_that_takes_its_time_to_die_is_waited_for(query):
 
 def test_a_start_waits_for_the_owner_to_end(query):
     query.land("0.json", range(10))
-    owner = batches_of(query, every=0.1)
+    owner = query.batches(every=0.1)
     assert next(owner).rows == 10
     query.land("1.json", range(10, 20))
     waiting = query.start("--wait", "2m")
@@ -92,7 +83,7 @@ def test_of_starts_at_once_one_reads_and_the_others_end_with_75(query):
 
 def test_an_owner_on_another_host_lives_as_long_as_its_heart_beats(query, monkeypatch):
     query.land("0.json", range(10))
-    owner = batches_of(query, every=0.1)
+    owner = query.batches(every=0.1)
     assert next(owner).rows == 10
     epochs = query.checkpoint / "sluice/source/epochs"
     claim = without_checksum(max(epochs.iterdir()).read_bytes())
