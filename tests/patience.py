@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -31,6 +32,12 @@ def wait_until(
             message = f"not within {seconds} s: {missing}"
             raise AssertionError(message)
         time.sleep(0.01)
+
+
+def answers(port: int) -> bool:
+    """True if something listens on the port of this machine."""
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
 
 
 def output_of(

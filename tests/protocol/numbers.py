@@ -227,11 +227,6 @@ class Harness:
             for reader in record.readers
         }
 
-    def events(self) -> dict[int, list[Any]]:
-        """Custom events sent to readers since the last cut, held or not."""
-        record = opened(self.coordinator).flight.open_record
-        return {reader: record.events(reader) for reader in sorted(record.sent)}
-
     def abandoned(self) -> list[tuple[int, list[int]]]:
         """(reader, numbers) of what the driver has published as abandoned, oldest first."""
         return [

@@ -3,18 +3,36 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.transforms import parse_transform
+from pyiceberg.utils.config import Config
 
 from pyspark_sluice.tables.iceberg_table import IcebergSink
 from pyspark_sluice.tables.written_batch import WrittenBatch
 from pyspark_sluice.tests.tables.sinks import batch_of
+
+if TYPE_CHECKING:
+    import pytest
+
+
+def catalog_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Catalog:
+    """The catalog that the environment names `lake`, with the table `db.orders`."""
+    place = {"uri": f"sqlite:///{folder}/c.db", "warehouse": str(folder), "type": "sql"}
+    for name, value in place.items():
+        monkeypatch.setenv(f"PYICEBERG_CATALOG__LAKE__{name.upper()}", value)
+    # The configuration of catalogs is read once, at the import.
+    monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG", Config())
+    catalog = load_catalog("lake")
+    catalog.create_namespace("db")
+    catalog.create_table("db.orders", Schema())
+    return catalog
 
 
 class IcebergLake:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import json
 import random
-import socket
 import subprocess
 import sys
 import time
@@ -16,6 +15,7 @@ from typing import Any
 
 from typing_extensions import override
 
+from pyspark_sluice.tests.patience import answers
 from pyspark_sluice.tests.repository import ROOT
 
 from .faulty_server import FaultyServer, body_of
@@ -34,7 +34,7 @@ class Azurite:
         for port in random.SystemRandom().sample(range(10_000, 32_000), 5):
             self.port = port
             # Another server that has the port would answer for it.
-            if self._answers():
+            if answers(self.port):
                 continue
             self._process = subprocess.Popen(
                 [
@@ -53,17 +53,10 @@ class Azurite:
     def _listens(self) -> bool:
         deadline = time.monotonic() + START_SECONDS
         while self._process.poll() is None and time.monotonic() < deadline:
-            if self._answers():
+            if answers(self.port):
                 return True
             time.sleep(0.05)
         return False
-
-    def _answers(self) -> bool:
-        try:
-            socket.create_connection(("127.0.0.1", self.port), 1.0).close()
-        except OSError:
-            return False
-        return True
 
     def close(self) -> None:
         self._process.kill()

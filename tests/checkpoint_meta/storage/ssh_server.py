@@ -7,11 +7,10 @@ import os
 import random
 import shutil
 import signal
-import socket
 import subprocess
 from pathlib import Path
 
-from pyspark_sluice.tests.patience import wait_until
+from pyspark_sluice.tests.patience import answers, wait_until
 
 SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 
@@ -47,16 +46,9 @@ class SshServer:
             self._process = subprocess.Popen(
                 [SSHD, "-D", "-e", "-f", str(home / "conf")], stderr=log
             )
-        wait_until(self._answers, (home / "log").read_text)
+        wait_until(lambda: answers(self.port), (home / "log").read_text)
         self.authority = f"{getpass.getuser()}@127.0.0.1:{self.port}"
         self.options = {"key_filename": str(home / "user"), "known_hosts": str(home / "known")}
-
-    def _answers(self) -> bool:
-        try:
-            socket.create_connection(("127.0.0.1", self.port), 1.0).close()
-        except OSError:
-            return False
-        return True
 
     def cut(self) -> None:
         """End all sessions."""

@@ -1,7 +1,5 @@
 """`sluice audit`: equal where nothing was done to input and table; each planted difference."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import time
@@ -12,9 +10,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
-from pyiceberg.catalog import load_catalog
-from pyiceberg.schema import Schema
-from pyiceberg.utils.config import Config
 
 from pyspark_sluice.checkpoint_meta.index.fingerprints import file_key
 from pyspark_sluice.connector.cli.app import main
@@ -26,21 +21,23 @@ from pyspark_sluice.connector.views.state_view import StateView
 from pyspark_sluice.enumerator.files.discovery.local.local_tree import LocalTree
 from pyspark_sluice.errors import OptionError
 from pyspark_sluice.tests.connector.host.landing import DELETING, Landing
+from pyspark_sluice.tests.tables.iceberg_lake import catalog_in
 
 _ROWS = 5
 _WAYS = {"keepFileRows": True, "writeFileColumn": "file"}
 
 
 class Audited(Landing):
-    """A query that has read three files of five rows each."""
+    """A query that has read files of five rows each."""
 
-    def __init__(self, root, capsys, to="", **options):
+    def __init__(self, root, capsys, to="", files=3, **options):
         super().__init__(root)
         self.to = to or f"delta:{self.table}"
         self.root, self.capsys, self.options = root, capsys, options or _WAYS
-        for number in range(3):
+        for number in range(files):
             self.file(f"f{number}.json")
-        self.again()
+        if files:
+            self.again()
 
     def file(self, name, rows=_ROWS):
         self.json(name, *({"id": number, "name": name} for number in range(rows)))
@@ -97,15 +94,7 @@ def test_a_query_to_which_nothing_was_done_is_equal(tmp_path, capsys, options):
 def test_tables_of_other_kinds_are_counted_by_the_same_column(tmp_path, capsys, monkeypatch, kind):
     to = f"parquet:{tmp_path}/table"
     if kind == "iceberg":
-        place = {"uri": f"sqlite:///{tmp_path}/c.db", "warehouse": str(tmp_path), "type": "sql"}
-        for name, value in place.items():
-            monkeypatch.setenv(f"PYICEBERG_CATALOG__LAKE__{name.upper()}", value)
-        # pyiceberg reads the environment when it is imported.
-        monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG", Config())
-        catalog = load_catalog("lake")
-        catalog.create_namespace("db")
-        catalog.create_table("db.orders", Schema())
-        to = "iceberg:lake.db.orders"
+        catalog, to = catalog_in(tmp_path, monkeypatch), "iceberg:lake.db.orders"
     query = Audited(tmp_path, capsys, to, **_WAYS)
     assert query.answer()["files"]["table"] == 3
     if kind == "iceberg":
@@ -367,12 +356,9 @@ def _delivered(query, number, kind):
 @pytest.mark.parametrize("wanted", ["id >= 7", "id < 3"])
 @pytest.mark.parametrize("kind", ["json", "csv", "parquet"])
 def test_rows_that_the_filter_drops_are_skipped_rows(tmp_path, capsys, kind, wanted, most):
-    query = Audited.__new__(Audited)
-    Landing.__init__(query, tmp_path)
-    query.capsys, query.to, query.root = capsys, f"delta:{query.table}", tmp_path
     limit = {"maxRowsPerTrigger": most} if most else {}
     schema = {"fileFormat": kind, "writeSchema": "id LONG, name STRING"}
-    query.options = {**_WAYS, **schema, **limit, "filter": wanted}
+    query = Audited(tmp_path, capsys, files=0, **_WAYS, **schema, **limit, filter=wanted)
     for number in range(2):
         _delivered(query, number, kind)
     query.again()
@@ -486,17 +472,13 @@ def test_the_view_of_files_has_the_rows_and_the_key_by_which_sql_compares_them(q
     ],
 )
 def test_a_second_reader_counts_the_rows_of_each_format(tmp_path, capsys, written, options):
-    (tmp_path / "in").mkdir()
+    query = Audited(tmp_path, capsys, files=0, **_WAYS, **options)
     # As a pattern, the last name matches the others, too.
     for name in ("a[1].data", "b.data", "*.data"):
         if isinstance(written, pa.Table):
-            pq.write_table(written, str(tmp_path / "in" / name))
+            pq.write_table(written, str(query.data / name))
         else:
-            (tmp_path / "in" / name).write_text(written)
-    query = Audited.__new__(Audited)
-    Landing.__init__(query, tmp_path)
-    query.capsys, query.options = capsys, {**_WAYS, **options}
-    query.to = f"delta:{query.table}"
+            (query.data / name).write_text(written)
     query.again()
     answer = query.answer("--recount")
     assert answer["rows"]["found"] == answer["rows"]["table"]

@@ -90,15 +90,20 @@ STEPS: dict[str, tuple[Any, str]] = {
 }
 
 
-def run_and_die(root, step, is_done, **options):
-    """Run the query, without the rows that have no `v`, and die before or after a step."""
+def dying_at(step, is_done, die):
+    """An owner, a name and a function in its place, which calls `die` before or after a step."""
     owner, name = STEPS[step]
     function = getattr(owner, name)
 
     def dying(*arguments, **more):
         if is_done:
             function(*arguments, **more)
-        os.kill(os.getpid(), signal.SIGKILL)
+        die()
 
-    setattr(owner, name, dying)
+    return owner, name, dying
+
+
+def run_and_die(root, step, is_done, **options):
+    """Run the query, without the rows that have no `v`, and die before or after a step."""
+    setattr(*dying_at(step, is_done, lambda: os.kill(os.getpid(), signal.SIGKILL)))
     Landing(root).run(**{"filter": "v IS NOT NULL", **options})

@@ -25,11 +25,11 @@ class Remedy:
     place: str
     """Part of the name of the place, as `places.places` has it."""
 
-    files: Files = field(default_factory=dict)
+    files: Files = field(default_factory=lambda: {"1.json": ONE})
     follow: str | Files | Callable[[Any, str], object] = ""
     """Options that the message names; or files that are repaired, added or removed."""
 
-    rows: Sequence[tuple[Any, ...]] = ()
+    rows: Sequence[tuple[Any, ...]] = ((1,),)
     fmt: str = "json"
     schema: str = ""
     corrected: str = ""
@@ -84,7 +84,6 @@ DATA = [
         "lines.py: text cannot be decoded",
         {"1.json": b'{"id": 1}'},
         "encoding=UTF-8",
-        [(1,)],
         schema="id long",
         wrong=["encoding=UTF-16LE"],
     ),
@@ -135,9 +134,8 @@ DATA = [
         "the file has no record that fits the schema",
         {"2.json": '{"id": "x"}\n' * 100},
         "acceptUnrelatedFiles=true",
-        [(1,)],
-        before={"1.json": ONE},
         options=["mode=DROPMALFORMED"],
+        before={"1.json": ONE},
     ),
     Remedy(
         "more records of the file are malformed",
@@ -191,7 +189,6 @@ DATA = [
     Remedy(
         "blocks.py: column {} has a type that Spark does not",
         {"1.parquet": parquet(id=[1], t=pa.array([1], pa.decimal256(50, 0)))},
-        rows=[(1,)],
         fmt="parquet",
         corrected="id long",
         says="leave it out of --schema",
@@ -208,7 +205,6 @@ DATA = [
     Remedy(
         "the schema cannot be read from CSV",
         {"1.csv": "1\n"},
-        rows=[(1,)],
         fmt="csv",
         schema="id map<string,long>",
         corrected="id long",
@@ -223,11 +219,10 @@ DATA = [
     Remedy(
         "the schema cannot be read from XML",
         {"1.xml": "<a><r><id>1</id></r></a>"},
-        rows=[(1,)],
         fmt="xml",
-        options=["rowTag=r"],
         schema="id map<int,long>",
         corrected="id long",
+        options=["rowTag=r"],
     ),
     Remedy(
         "the header does not fit the schema",
@@ -257,7 +252,6 @@ DATA = [
             '<xs:element name="id" type="xs:int"/></xs:sequence></xs:complexType></xs:element>'
             "</xs:schema>"
         },
-        [(1,)],
         fmt="xml",
         schema="id long",
         options=["rowTag=r", "rowValidationXSDPath={in}/_x.xsd"],
@@ -287,9 +281,7 @@ DATA = [
     ),
     Remedy(
         "fileFormat: cannot load it",
-        {"1.json": ONE},
-        "fileFormat=json",
-        [(1,)],
+        follow="fileFormat=json",
         fmt="nowhere:Format",
         schema="id long",
         says="one of json",
@@ -313,7 +305,6 @@ DATA = [
     ),
     Remedy(
         "has fields that are not known",
-        {"1.json": ONE},
         rows=[(1, {"file_size": 10})],
         schema="id long, _metadata struct<size: long>",
         corrected="id long, _metadata struct<file_size: long>",
@@ -330,7 +321,6 @@ DATA = [
         "the files have no record to infer it from",
         {"1.json": "\n"},
         {"2.json": ONE},
-        [(1,)],
         says="json data",
     ),
     Remedy(
@@ -342,32 +332,23 @@ DATA = [
         schema="d date",
         wrong=["dateFormat=QQQ'"],
     ),
-    Remedy(
-        "timeZone is not known",
-        {"1.json": ONE},
-        "timeZone=Europe/Berlin",
-        [(1,)],
-        wrong=["timeZone=Moon"],
-    ),
+    Remedy("timeZone is not known", follow="timeZone=Europe/Berlin", wrong=["timeZone=Moon"]),
     Remedy(
         "hints.py: {}: it does not parse",
-        {"1.json": ONE},
-        "schemaHints='id string'",
-        [("1",)],
+        follow="schemaHints='id string'",
+        rows=[("1",)],
         wrong=["schemaHints=id lng"],
     ),
     Remedy(
         "names a field of a column that is not a struct",
-        {"1.json": ONE},
-        "schemaHints='id string'",
-        [("1",)],
+        follow="schemaHints='id string'",
+        rows=[("1",)],
         wrong=["schemaHints=id.x long"],
         says="struct",
     ),
     Remedy(
         "hints.py: {}: a name with dots",
         {"1.json": '{"a.b": 1}\n'},
-        rows=[(1,)],
         schema="a.b long",
         corrected="`a.b` long",
         says="`a.b`",
@@ -397,9 +378,7 @@ DATA = [
     ),
     Remedy(
         "event_times.py: the path of a file names no event time",
-        {"1.json": ONE},
-        "onMissingEventTime=mtime",
-        [(1,)],
+        follow="onMissingEventTime=mtime",
         schema="id long",
         options=["fileOrder=eventTime", "eventTimePattern={yyyy}-{MM}-{dd}"],
     ),
@@ -427,15 +406,13 @@ DATA = [
     ),
     Remedy(
         "a schema that you pass cannot evolve",
-        {"1.json": ONE},
-        "schemaEvolutionMode=rescue",
-        [(1, None)],
+        follow="schemaEvolutionMode=rescue",
+        rows=[(1, None)],
         schema="id long, _rescued_data string",
         wrong=["schemaEvolutionMode=addNewColumns"],
     ),
     Remedy(
         "rescue needs a rescued data column",
-        {"1.json": ONE},
         rows=[(1, None)],
         schema="id long",
         corrected="id long, _rescued_data string",
@@ -454,7 +431,6 @@ DATA = [
         "cannot resume reading a file that is not line-based",
         {"1.json.gz": gzip.compress(b'{"id": 1}\n')},
         "onOverwrite=ignore",
-        [(1,)],
         schema="id long",
         wrong=["onOverwrite=appendTail"],
     ),
@@ -462,7 +438,6 @@ DATA = [
         "symbolic links form a cycle",
         {"a/1.json": ONE},
         lambda call, _: (call.query.source / "a" / "loop").unlink(),
-        [(1,)],
         schema="id long",
         options=["recursiveFileLookup=true"],
         says="Remove the link",
@@ -471,27 +446,27 @@ DATA = [
         "a directory that Spark's file sink writes to",
         {"1.json": ONE, "_spark_metadata/0": "v1\n"},
         {"_spark_metadata/0": None, "_spark_metadata/": None},
-        [(1,)],
         schema="id long",
         says="_spark_metadata",
     ),
     Remedy(
         "tree_discovery.py: the path does not exist",
-        follow="failOnMissingPath=false",
+        {},
+        "failOnMissingPath=false",
+        (),
         schema="id long",
     ),
     Remedy(
         "tree_discovery.py: the path does not exist",
-        follow={"1.json": ONE},
-        rows=[(1,)],
+        {},
+        {"1.json": ONE},
         schema="id long",
         says="Create it",
     ),
     Remedy(
         "writeTransform: cannot load it",
-        {"1.json": ONE},
-        "writeTransform=pyspark_sluice.tests.connector.host.transforms:doubled",
-        [(2,)],
+        follow="writeTransform=pyspark_sluice.tests.connector.host.transforms:doubled",
+        rows=[(2,)],
         schema="id long",
         options=["writeTransformSchema=id long"],
         wrong=["writeTransform=nowhere:f"],
@@ -499,18 +474,15 @@ DATA = [
     ),
     Remedy(
         "writeTransform: the function does not return",
-        {"1.json": ONE},
-        "writeTransformSchema='id long'",
-        [(2,)],
+        follow="writeTransformSchema='id long'",
+        rows=[(2,)],
         schema="id long",
         options=["writeTransform=pyspark_sluice.tests.connector.host.transforms:doubled"],
         wrong=["writeTransformSchema=id string"],
     ),
     Remedy(
         "loading.py: source: cannot load it",
-        {"1.json": ONE},
-        "source=files",
-        [(1,)],
+        follow="source=files",
         schema="id long",
         wrong=["source=nowhere:Source"],
     ),
@@ -526,12 +498,13 @@ DATA = [
         "writeFileColumn: the rows have a column of this name",
         {"1.json": '{"id": 1, "file": "a"}\n'},
         "writeFileColumn=key",
+        (),
         wrong=["writeFileColumn=FILE"],
     ),
     Remedy(
         "writeFileColumn: writeTransform has to keep",
-        {"1.json": ONE},
-        "'writeTransformSchema=twice long, file string'",
+        follow="'writeTransformSchema=twice long, file string'",
+        rows=(),
         schema="id long",
         options=[
             "writeFileColumn=file",
@@ -551,32 +524,25 @@ DATA = [
         "the data files would be outside",
         {"1.parquet": parquet(id=[1])},
         "writeCopy=always",
-        [(1,)],
         fmt="parquet",
         schema="id long",
         wrong=["writeCopy=never"],
     ),
     Remedy(
         "startingState: the checkpoint does not exist",
-        {"1.json": ONE},
-        rows=[(1,)],
         schema="id long",
         wrong=["startingState={ck}/sluice/source@7"],
         says="one of the checkpoints retained there",
     ),
     Remedy(
         "options/model.py: {}",
-        {"1.json": ONE},
-        "maxFilesPerTrigger=1",
-        [(1,)],
+        follow="maxFilesPerTrigger=1",
         schema="id long",
         wrong=["maxFilesPerTriger=1"],
     ),
     Remedy(
         "the query's own files",
-        {"1.json": ONE},
-        lambda call, _: (call.query.source / "own").unlink(),
-        [(1,)],
+        follow=lambda call, _: (call.query.source / "own").unlink(),
         schema="id long",
         options=["recursiveFileLookup=true"],
         says="Remove the link",
@@ -585,7 +551,6 @@ DATA = [
         "the archive holds more than is read",
         {"2.zip": zipped(a=" " * 150_000_000)},
         "ignoreCorruptFiles=true",
-        [(1,)],
         before={"1.json": ONE},
     ),
     Remedy(
@@ -625,8 +590,6 @@ DATA = [
     ),
     Remedy(
         "filter: rows that are filtered while",
-        {"1.json": ONE},
-        rows=[(1,)],
         schema="id long, _metadata struct<row_index: long>",
         corrected="id long",
         options=["filter=id > 0"],
@@ -645,23 +608,18 @@ DATA = [
         "tree_discovery.py: the path cannot be listed",
         {},
         lambda call, _: (call.query.source.unlink(), call.query.source.mkdir(), call.put("1", ONE)),
-        [(1,)],
         schema="id long",
         says="Repair access",
     ),
     Remedy(
         "the state store failed to",
-        {"1.json": ONE},
-        lambda call, _: call.query.checkpoint.unlink(),
-        [(1,)],
+        follow=lambda call, _: call.query.checkpoint.unlink(),
         schema="id long",
         says="Repair access to the state directory",
     ),
     Remedy(
         "delta_table.py: the table cannot be opened",
-        {"1.json": ONE},
-        lambda call, _: call.query.table.unlink(),
-        [(1,)],
+        follow=lambda call, _: call.query.table.unlink(),
         schema="id long",
         says="Repair the table",
     ),
@@ -669,9 +627,8 @@ DATA = [
         "the data has columns that the schema does not have",
         {"2.json": '{"id": 2, "x": 5}\n'},
         WAIVE,
-        [(1,)],
-        before={"1.json": ONE},
         options=["schemaEvolutionMode=failOnNewColumns"],
+        before={"1.json": ONE},
     ),
     Remedy(
         "the table does not take the new columns",
@@ -691,7 +648,6 @@ DATA = [
         "records/record_format.py: malformed record",
         {"2.json": '{"id": oops}\n'},
         WAIVE,
-        [(1,)],
         before={"1.json": ONE},
     ),
     Remedy(
@@ -699,7 +655,8 @@ DATA = [
         {"2.json": '{"id": 2}\n' * 100_000 + "oops\n"},
         WAIVE,
         # Of its parts those that were read before are there.
-        before={"1.json": ONE},
+        (),
         options=["maxSplitBytes=256k"],
+        before={"1.json": ONE},
     ),
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.errors import SluiceError
-from pyspark_sluice.tests.connector.host.landing import STEPS, Landing
+from pyspark_sluice.tests.connector.host.landing import Landing, dying_at
 
 pytestmark = pytest.mark.slow
 
@@ -82,20 +83,12 @@ class Following:
             assert found in self.generations
 
     def crash(self, step: str, is_done: int) -> None:
-        owner, name = STEPS[step]
-        function = getattr(owner, name)
-
-        def dying(*arguments, **more):
-            if is_done:
-                function(*arguments, **more)
+        def die():
             raise Died
 
-        try:
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(owner, name, dying)
-                self.run()
-        except (Died, SluiceError):
-            pass
+        with pytest.MonkeyPatch.context() as patch, suppress(Died, SluiceError):
+            patch.setattr(*dying_at(step, is_done, die))
+            self.run()
 
     def order(self, verb: str, name: str, *more: str) -> None:
         # All that is there is known, so an order is about this version.

@@ -7,7 +7,6 @@ import pty
 import signal
 import sys
 import time
-from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -16,7 +15,6 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
-from pyiceberg.catalog import load_catalog
 
 from pyspark_sluice import run
 from pyspark_sluice.connector.cli.app import main
@@ -285,34 +283,6 @@ def test_a_new_column_and_a_wider_type_start_the_query_again_by_themselves(query
     elsewhere = {"schema": "", "to": f"parquet:{tmp_path}/files"}
     assert query.run_here(*widens, "--new-table", **elsewhere)[::2] == (0, "")
     assert query.logged("commits") == [0, 1, 2]
-
-
-@pytest.mark.thorough("the sink has tests of its own, and the command writes Delta above")
-def test_the_command_writes_into_an_iceberg_table(query, monkeypatch):
-    home = query.source.parent
-    catalog = {
-        "type": "sql",
-        "uri": f"sqlite:///{home}/catalog.db",
-        "warehouse": f"file://{home}/w",
-    }
-    # pyiceberg reads these when it is imported: the command runs in a process of its own.
-    for name, value in catalog.items():
-        monkeypatch.setenv(f"PYICEBERG_CATALOG__LOCAL__{name.upper()}", value)
-    opened = load_catalog("local", **catalog)
-    opened.create_namespace("lake")
-    schema = pa.schema([("id", pa.int64()), ("text", pa.string())])
-    table = opened.create_table("lake.events", schema)
-    with table.update_spec() as update:
-        update.add_field("id", "bucket[3]")
-    for number in range(2):
-        query.land(f"{number}.json", range(number * 10, number * 10 + 10))
-        assert query.run(to="iceberg:local.lake.events")[::2] == (0, "")
-    rows = table.refresh().scan().to_arrow()
-    assert Counter(rows["id"].to_pylist()) == query.landed
-    parts = table.inspect.files()["partition"].to_pylist()
-    assert sorted(part["id_bucket_3"] for part in parts) == [0, 0, 1, 1, 2, 2]
-    code, _, errors = query.run(to="iceberg:local.lake.none")
-    assert (code, errors.startswith("OptionError: to: cannot open the table")) == (2, True)
 
 
 def test_a_terminal_shows_the_tasks_of_the_running_batch(query, tmp_path, monkeypatch):

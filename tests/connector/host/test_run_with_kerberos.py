@@ -18,7 +18,7 @@ import pytest
 
 from pyspark_sluice.tests.checkpoint_meta.storage.mini_hdfs import MiniHdfs, mini_hdfs_command
 from pyspark_sluice.tests.connector.host.query import Query
-from pyspark_sluice.tests.patience import wait_until
+from pyspark_sluice.tests.patience import answers, wait_until
 from pyspark_sluice.tests.thorough import HDFS
 
 pytest.importorskip("hdfs_native")
@@ -109,7 +109,7 @@ class Kdc:
             env={**os.environ, **self.environment},
             stderr=subprocess.DEVNULL,
         )
-        wait_until(lambda: _answers(port))
+        wait_until(lambda: answers(port))
 
     def keytab(self, name: str, *principals: str, life: str = "1 day") -> Path:
         """Make principals, whose tickets live for so long; their keys in one file."""
@@ -161,11 +161,6 @@ def secured_hdfs(kdc: Kdc, folder: Path) -> MiniHdfs:
 
 def _program(name: str) -> str:
     return shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin") or ""
-
-
-def _answers(port: int) -> bool:
-    with socket.socket() as client:
-        return client.connect_ex(("127.0.0.1", port)) == 0
 
 
 @pytest.fixture(scope="module")

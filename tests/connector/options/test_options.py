@@ -141,6 +141,10 @@ def test_local_paths_are_listed_more_often_unless_the_user_says_otherwise():
             {"freshShare": "0.5", "fileOrder": "newestFirst"},
             "\n  - freshShare: found with fileOrder=newestFirst; expected",
         ),
+        (
+            {"fileFormat": "csv", "lineSep": "€", "encoding": "ISO-8859-1"},
+            "lineSep: it contains characters that the encoding cannot represent",
+        ),
         ({"fileFormat": "delta"}, "a format of your own"),
         ({"maxFileAge": "1 month"}, "of fixed length, which months and years are not: 30d"),
     ],
@@ -184,12 +188,3 @@ def test_no_wrong_value_of_any_option_is_reported_in_the_words_of_a_library():
         assert not re.search(OF_PYDANTIC, said), said
         assert "another value" not in said
         assert "expected: not " not in said
-
-
-def test_a_line_separator_that_the_encoding_lacks_is_refused_by_name():
-    given = {"path": "/x", "fileFormat": "csv", "lineSep": "€", "encoding": "ISO-8859-1"}
-    with pytest.raises(
-        OptionError, match="lineSep: it contains characters that the encoding cannot represent"
-    ):
-        parse_options(given, streaming=False)
-    assert parse_options({**given, "lineSep": "|"}, streaming=False).line_sep == "|"

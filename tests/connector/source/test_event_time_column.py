@@ -1,7 +1,5 @@
 """Batches in the order of a column in the files, by their footers, through the coordinator."""
 
-from __future__ import annotations
-
 import io
 import os
 import random
@@ -246,7 +244,6 @@ def test_what_a_damaged_file_means_is_decided_where_it_is_read(tmp_path):
 # Object stores --------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_of_each_object_one_range_at_its_end_is_read_once(server, bucket):
     text = random.Random(1).randbytes(400_000).hex()
     for hour in (3, 1, 2, 0):

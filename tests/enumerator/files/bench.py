@@ -160,7 +160,7 @@ class Deleting(Listed):
         return [path for path in paths if path not in self.present]
 
 
-def bench_of(files, state=None, ledger=DELETING, clock=None, attachments=None):
+def bench_of(files, state=None, ledger=DELETING, clock=None, attachments=None, *, discovers=True):
     """An enumerator over what `files` holds now."""
     bench = Bench(
         state=state,
@@ -172,8 +172,67 @@ def bench_of(files, state=None, ledger=DELETING, clock=None, attachments=None):
     )
     if clock is not None:
         bench.enumerator._clock = clock
-    bench.discover()
+    if discovers:
+        bench.discover()
     return bench
+
+
+class Query:
+    """A query over files that change, and the chain of its checkpoints."""
+
+    def __init__(self, files=()):
+        self.files = dict(files)
+        self.now = self.number = 0
+        self.attachments = Attachments(MemoryStateStore(), 1)
+        self.chain, self.commits = [], []
+        """Of commits: checkpoint, what is sent back, events, what nobody read, is it counted."""
+        self.start(None)
+
+    def start(self, state):
+        self.bench = bench_of(
+            self.files, state, DELETING, lambda: self.now, self.attachments, discovers=False
+        )
+
+    def delete(self, name, *_):
+        self.files.pop(name, None)
+
+    def discover(self, *_):
+        self.bench.discover()
+
+    def cut(self, assigned=()):
+        """What the checkpoint says of files that are absent."""
+        self.number += 1
+        state = self.bench.enumerator.snapshot_state(self.number)
+        self.chain.append(document(self.number, state, assigned))
+        self.commits = [commit for commit in self.commits if not commit[-1]]
+        return state.absent
+
+    def count(self, *_):
+        enumerator = self.bench.enumerator
+        for commit in self.commits:
+            number, back, events, unread, is_counted = commit
+            if not is_counted:
+                for event in events:
+                    enumerator.handle_reader_event(0, "replaced", event)
+                if unread:
+                    enumerator.left_unread(unread)
+                if back:
+                    enumerator.add_splits_back(back, 0)
+                enumerator.notify_checkpoint_complete(number)
+                commit[-1] = True
+
+    def base(self, *_):
+        """A base that replaces the chain."""
+        self.cut()
+        written = self.bench.enumerator.freeze_state().write(self.attachments)
+        state = FileState(written.rows)
+        self.chain = [document(self.number, state, (), written.attachments)]
+
+    def crash(self, *_):
+        """What is in no checkpoint is forgotten, and what was counted since."""
+        self.start(folded(self.chain, self.attachments, details=True) if self.chain else None)
+        for commit in self.commits:
+            commit[-1] = False
 
 
 HOUR = 3_600_000_000

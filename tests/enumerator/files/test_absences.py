@@ -1,7 +1,5 @@
 """Since when files are absent: what is written of it, and when; files that are gone."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -16,49 +14,27 @@ from pyspark_sluice.tests.enumerator.files.bench import (
     DELETING,
     Bench,
     Deleting,
-    bench_of,
-    document,
+    Query,
     file,
-    folded,
 )
 
 
-class Absent:
-    """A query whose files a, b, c and d are read, and a chain of its checkpoints."""
+class Absent(Query):
+    """A query whose files a, b, c and d are read."""
 
     def __init__(self):
-        self.files = {name: file(name) for name in "abcd"}
-        self.now = self.number = 0
-        self.written = Attachments(MemoryStateStore(), 1)
-        self.chain = []
-        self.begin(None)
+        super().__init__({name: file(name) for name in "abcd"})
+        self.discover()
         self.cut(self.bench.plan())
-
-    def begin(self, state):
-        self.bench = bench_of(self.files, state, DELETING, lambda: self.now, self.written)
-
-    def cut(self, assigned=()):
-        self.number += 1
-        state = self.bench.enumerator.snapshot_state(self.number)
-        self.chain.append(document(self.number, state, assigned))
-        return state.absent
-
-    def base(self):
-        """A base that replaces the chain."""
-        base = self.bench.enumerator.freeze_state().write(self.written)
-        self.chain = [document(self.number, [], (), base.attachments)]
-
-    def restart(self):
-        self.begin(folded(self.chain, self.written, details=True))
 
     def delete(self, *names):
         for name in names:
-            del self.files[name]
+            super().delete(name)
         self.discover()
 
     def discover(self, seconds=0):
         self.now += seconds
-        self.bench.discover()
+        super().discover()
 
     def gone(self):
         """The names of files whose rows leave the table in the next batch."""
@@ -73,7 +49,7 @@ def absent():
 
 
 def paths_in(query, attachment):
-    names = AbsentFiles.from_bytes(query.written.read(attachment)).names
+    names = AbsentFiles.from_bytes(query.attachments.read(attachment)).names
     known = names_of("abcd")
     return sorted(name for name, high in zip("abcd", known.high, strict=True) if high in names.high)
 
@@ -138,7 +114,8 @@ def test_files_that_are_gone_are_dropped_from_the_object_by_halves(absent, monke
 def test_without_the_state_of_a_pass_times_are_counted_again(absent):
     absent.delete("a")
     absent.now = 5
-    absent.restart()
+    absent.crash()
+    absent.discover()
     absent.discover(5)
     assert absent.gone() == []
     absent.discover(5)

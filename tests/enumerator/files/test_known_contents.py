@@ -1,40 +1,32 @@
 """Files that come twice: each content is read once, whatever becomes of its files."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pyspark_sluice.checkpoint_meta.documents.attachments import Attachments
 from pyspark_sluice.checkpoint_meta.files.file_split import replaced
 from pyspark_sluice.checkpoint_meta.index.fingerprints import file_key
-from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.enumerator.batch_budget import BatchLimits
 from pyspark_sluice.enumerator.files.ledger.file_state import FileState
 from pyspark_sluice.enumerator.files.ledger.index_merge import MergePolicy
 from pyspark_sluice.enumerator.files.ledger.ledger import LedgerPolicy
 from pyspark_sluice.enumerator.files.ledger.new_files import OnOverwrite
-from pyspark_sluice.tests.enumerator.files.bench import Bench, Listed, document, file, folded
+from pyspark_sluice.tests.enumerator.files.bench import Bench, Listed, Query, document, file
 
 SIZES = {"x": 60, "y": 90, "z": 250}
 """Of contents; the bench cuts what is longer than 100."""
 
 
-class World:
+class World(Query):
     """Files that change, a query that reads them, and the bytes that its table has."""
 
     def __init__(self, on_overwrite=OnOverwrite.REPROCESS):
         self.on_overwrite = on_overwrite
-        self.files, self.contents, self.ever = {}, {}, {}
-        self.clock = self.number = 0
-        self.rows, self.chain, self.commits = [], [], []
-        """Of commits: checkpoint, what is sent back, events, what nobody read, is it counted."""
+        self.contents, self.ever = {}, {}
+        self.clock, self.rows, self.digested = 0, [], []
         self.taken_back = [], []
         """Of aborted checkpoints: changes, and what was assigned."""
-        self.attachments = Attachments(MemoryStateStore(), 1)
-        self.digested = []
-        self.start(None)
+        super().__init__()
 
     def start(self, state):
         self.bench = Bench(
@@ -68,8 +60,8 @@ class World:
         if name in self.files:
             self.deliver(name, self.contents[name])
 
-    def delete(self, name, _=""):
-        self.files.pop(name, None)
+    def delete(self, name, *_):
+        super().delete(name)
         self.contents.pop(name, None)
 
     def rename(self, name, _=""):
@@ -79,9 +71,6 @@ class World:
             self.deliver(name + "'", content)
 
     # What the query does ----------------------------------------------------------------------
-
-    def discover(self, *_):
-        self.bench.discover()
 
     def plan(self, size=300):
         self.bench.context.has_outstanding_splits = bool(self.commits or self.taken_back[1])
@@ -125,37 +114,17 @@ class World:
         self.commits.append([self.number, back, events, unread, False])
         return assigned
 
-    def count(self, *_):
-        for commit in self.commits:
-            number, back, events, unread, is_counted = commit
-            if not is_counted:
-                for event in events:
-                    self.enumerator.handle_reader_event(0, "replaced", event)
-                if unread:
-                    self.enumerator.left_unread(unread)
-                if back:
-                    self.enumerator.add_splits_back(back, 0)
-                self.enumerator.notify_checkpoint_complete(number)
-                commit[-1] = True
-
     def base(self, *_):
-        if self.taken_back[1]:
-            return
-        self.cut()
-        written = self.enumerator.freeze_state().write(self.attachments)
-        state = FileState(written.rows)
-        self.chain = [document(self.number, state, (), written.attachments)]
+        if not self.taken_back[1]:
+            super().base()
 
     def improve(self, *_):
         if (step := self.enumerator.improve_state()) is not None:
             step(self.attachments)
 
     def crash(self, *_):
-        """What is in no checkpoint is forgotten, and what was counted since."""
         self.taken_back = [], []
-        self.start(folded(self.chain, self.attachments, details=True) if self.chain else None)
-        for commit in self.commits:
-            commit[-1] = False
+        super().crash()
 
     def drain(self):
         for _ in range(50):

@@ -1,7 +1,5 @@
 """Files that replace rows of their earlier versions: what is pending, batches, and the table."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,13 +14,11 @@ from pyspark_sluice.checkpoint_meta.files.file_split import (
 from pyspark_sluice.checkpoint_meta.index.run import AbsentFiles
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.enumerator.batch_budget import UNLIMITED, BatchLimits
-from pyspark_sluice.enumerator.files.ledger.file_state import FileState
 from pyspark_sluice.enumerator.files.ledger.ledger import LedgerPolicy
 from pyspark_sluice.enumerator.files.ledger.new_files import OnOverwrite
 from pyspark_sluice.tests.enumerator.files.bench import (
     DELETING,
-    Bench,
-    Deleting,
+    Query,
     bench_of,
     document,
     file,
@@ -126,27 +122,16 @@ DEEDS = st.lists(
 )
 
 
-class Table:
+class Table(Query):
     """A query and its table: the bytes that it has of each file."""
 
     def __init__(self):
-        self.files, self.rows = {}, {}
-        self.clock = self.number = 0
-        self.attachments = Attachments(MemoryStateStore(), 1)
-        self.chain, self.retracted = [], {}
-        self.commits = []
-        """What readers send back and report, and whether it is counted; none that a cut has."""
-        self.now = 0
-        self.bench = bench_of(
-            self.files, ledger=DELETING, clock=lambda: self.now, attachments=self.attachments
-        )
+        super().__init__()
+        self.rows, self.retracted, self.clock = {}, {}, 0
 
     def deliver(self, name, size):
         self.clock += 1
         self.files[name] = file(name, size, self.clock * SECOND)
-
-    def delete(self, name, _):
-        self.files.pop(name, None)
 
     def wait(self, _, seconds):
         self.now += seconds
@@ -161,9 +146,6 @@ class Table:
             self.bench.enumerator.requeue_splits([retraction_of(name)])
             self.retracted[name] = self.files[name]
             self.batch("", 300)
-
-    def discover(self, *_):
-        self.bench.discover()
 
     def batch(self, sent_back, size):
         """Readers send back pieces by the parity of their place; what they say is counted later."""
@@ -189,46 +171,13 @@ class Table:
                 continue
             else:
                 events.append(replaced(split.file, self.files[split.file.path]))
-        self.commits.append([back, events, False])
+        self.commits.append([self.number, back, events, [], False])
         return assigned
 
-    def count(self, *_):
-        for commit in self.commits:
-            back, events, is_counted = commit
-            if not is_counted:
-                for event in events:
-                    self.bench.enumerator.handle_reader_event(0, "replaced", event)
-                self.bench.enumerator.add_splits_back(back, 0)
-                commit[2] = True
-
-    def cut(self, assigned=()):
-        self.number += 1
-        state = self.bench.enumerator.snapshot_state(self.number)
-        self.chain.append(document(self.number, state, assigned))
-        self.commits = [commit for commit in self.commits if not commit[2]]
-
-    def base(self, *_):
-        self.cut()
-        written = self.bench.enumerator.freeze_state().write(self.attachments)
-        state = FileState(written.rows)
-        self.chain = [document(self.number, state, (), written.attachments)]
-
-    def crash(self, _, discover):
-        """What was planned, but is in no checkpoint, is forgotten, and what was counted since."""
-        if discover:
+    def crash(self, _, plans):
+        if plans:
             self.bench.plan()
-        state = folded(self.chain, self.attachments, details=True)
-        self.bench = Bench(
-            state=state if self.chain else None,
-            parallelism=1,
-            ledger=DELETING,
-            discovery=Deleting(self.files),
-            retract_after=10,
-            attachments=self.attachments,
-        )
-        self.bench.enumerator._clock = lambda: self.now
-        for commit in self.commits:
-            commit[2] = False
+        super().crash()
         self.count()
 
     def check(self):

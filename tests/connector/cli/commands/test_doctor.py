@@ -1,7 +1,5 @@
 """`sluice doctor` finds what would keep a query from starting, and leaves nothing behind."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -80,7 +78,6 @@ def test_places_that_are_well_are_left_as_they_were(tmp_path, capsys):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["landing"]
 
 
-@pytest.mark.slow
 def test_each_place_of_the_call_is_tried(tmp_path, capsys, server, bucket):
     def ignore(environ, respond):
         # Old gateways do so; here only in one of the places.

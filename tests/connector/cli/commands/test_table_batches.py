@@ -1,20 +1,17 @@
 """Table and checkpoint apart, after one was restored: the commands make the rows exact again."""
 
-from __future__ import annotations
-
 import json
 import shutil
 
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
-from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.schema import Schema
-from pyiceberg.utils.config import Config
+from pyiceberg.catalog import load_catalog
 
 from pyspark_sluice import tables
 from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.tests.connector.host.query import Query
+from pyspark_sluice.tests.tables.iceberg_lake import catalog_in
 
 pytestmark = pytest.mark.slow
 
@@ -26,14 +23,8 @@ class Pipeline:
         self.folder, self.kind, self.options = folder, kind, []
         self.to = f"{kind}:{folder}/table"
         if kind == "iceberg":
-            for name, value in (("URI", f"sqlite:///{folder}/c.db"), ("WAREHOUSE", str(folder))):
-                monkeypatch.setenv(f"PYICEBERG_CATALOG__LAKE__{name}", value)
-            monkeypatch.setenv("PYICEBERG_CATALOG__LAKE__TYPE", "sql")
-            # The configuration of catalogs is read once, at the import.
-            monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG", Config())
+            catalog_in(folder, monkeypatch)
             self.to = "iceberg:lake.db.orders"
-            self.catalog.create_namespace("db")
-            self.catalog.create_table("db.orders", Schema())
 
     def run(self, *numbers, checkpoint="ck", refused=""):
         query = Query(self.folder, checkpoint)
@@ -77,8 +68,7 @@ class Pipeline:
 
     @property
     def catalog(self):
-        where = {"uri": f"sqlite:///{self.folder}/c.db", "warehouse": str(self.folder)}
-        return SqlCatalog("lake", **where)
+        return load_catalog("lake")
 
     @property
     def log(self):
@@ -174,6 +164,12 @@ def test_batches_that_replaced_rows_are_added_again_and_not_removed_by_their_fil
     assert pipeline.rows() == [2, 100, 101, 102]
     pipeline.run()
     assert pipeline.rows() == [2, 3, 100, 101, 102]
+
+
+@pytest.mark.parametrize("pipeline", ["iceberg"], indirect=True)
+def test_a_table_that_its_catalog_does_not_have_is_a_wrong_call(pipeline):
+    pipeline.to = "iceberg:lake.db.none"
+    pipeline.run(1, refused="OptionError: to: cannot open the table")
 
 
 @pytest.mark.parametrize("pipeline", ["delta", "iceberg"], indirect=True)

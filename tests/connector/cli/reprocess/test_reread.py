@@ -1,9 +1,6 @@
 """A batch that the sink does not have: given back, and read again under other options."""
 
-from __future__ import annotations
-
 import json
-import signal
 from pathlib import Path
 
 import pytest
@@ -20,8 +17,8 @@ from pyspark_sluice.connector.spark.data_source import SluiceDataSource
 from pyspark_sluice.errors import TableError
 from pyspark_sluice.tables.delta_table import DeltaSink
 from pyspark_sluice.tests.connector.cli.command_line import run as command
-from pyspark_sluice.tests.connector.host.landing import STEPS, Landing, run_and_die
-from pyspark_sluice.tests.tables.sinks import files_of, processes
+from pyspark_sluice.tests.connector.host.landing import STEPS, Landing
+from pyspark_sluice.tests.tables.sinks import files_of
 
 
 @pytest.fixture
@@ -104,10 +101,7 @@ def test_without_an_order_the_commits_of_the_readers_count(refused):
 @pytest.mark.parametrize("step", STEPS)
 def test_a_kill_at_any_step_leaves_the_rows_of_the_new_options_once(refused, step, is_done):
     assert reread(refused) == 0
-    process = processes().Process(target=run_and_die, args=(refused.data.parent, step, is_done))
-    process.start()
-    process.join()
-    assert process.exitcode == -signal.SIGKILL
+    refused.die(step, is_done)
     refused.run(filter="v IS NOT NULL")
     # What an attempt that was killed had written stays until retention sweeps.
     check_exact(refused, [1, 2], left=(step, is_done) == ("commit", False))

@@ -3,8 +3,6 @@
 The store does not write its events here, since no emulator has Event Grid: the tests do.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import uuid
@@ -26,6 +24,11 @@ class Service:
     def events(self, bucket, *keys):
         """The messages that tell of these objects."""
         return [self.event(bucket, *keys)]
+
+    def version(self, bucket, key):
+        """ETag and time of an object, as the store's own client has them."""
+        head = self.store.client().head_object(Bucket=bucket, Key=key)
+        return head["ETag"], head["LastModified"]
 
     def kind_of(self, environ):
         """What a request is; the queues' ones by their action."""
@@ -61,11 +64,6 @@ class Sqs(Service):
 
     def is_queue(self, environ):
         return "sqs" in environ.get("HTTP_AUTHORIZATION", "")
-
-    def version(self, bucket, key):
-        """ETag and time of an object, as the store's own client has them."""
-        head = self.store.client().head_object(Bucket=bucket, Key=key)
-        return head["ETag"], head["LastModified"]
 
     @property
     def _client(self):
@@ -205,10 +203,6 @@ class PubSub(Service):
     deletion = "Acknowledge"
     extension = "ModifyAckDeadline"
     no_object = in_pubsub(object_event("b", "in/a", "OBJECT_DELETE"))
-
-    def version(self, bucket, key):
-        head = self.store.client().head_object(Bucket=bucket, Key=key)
-        return head["ETag"], head["LastModified"]
 
     def is_queue(self, environ):
         return "CALL" in environ
