@@ -1,7 +1,5 @@
 """A recorded answer is Spark's, for the same inputs, in the same types; or the test fails."""
 
-from __future__ import annotations
-
 from datetime import UTC, date, datetime
 from decimal import Decimal
 

@@ -1,7 +1,5 @@
 """The test command itself: it succeeds when everything does, and fails when anything does."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

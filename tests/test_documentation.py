@@ -1,7 +1,5 @@
 """The documentation is true: tables are current, the quick start runs unchanged."""
 
-from __future__ import annotations
-
 import configparser
 import re
 from pathlib import Path

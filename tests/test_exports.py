@@ -1,7 +1,5 @@
 """What `import pyspark_sluice` gives, and what it costs; the tree of its errors."""
 
-from __future__ import annotations
-
 import inspect
 import pickle
 import sys

@@ -1,7 +1,5 @@
 """What storageOptions keep secret is in no error and no cause of one."""
 
-from __future__ import annotations
-
 import pickle
 import traceback
 from urllib.parse import quote

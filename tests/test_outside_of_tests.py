@@ -1,7 +1,5 @@
 """What is measured and searched for outside of the tests starts as make starts it."""
 
-from __future__ import annotations
-
 import json
 import sys
 

@@ -1,7 +1,5 @@
 """The pages agree with the code and with each other, where a machine can tell."""
 
-from __future__ import annotations
-
 import configparser
 import re
 import shlex

@@ -1,7 +1,5 @@
 """The files of the project as a reader meets them: most of a length to be read, each on its own."""
 
-from __future__ import annotations
-
 import ast
 import re
 import statistics

@@ -1,7 +1,5 @@
 """Chains of checkpoints without content, for tests of what is around them."""
 
-from __future__ import annotations
-
 from pyspark_sluice.checkpoint_meta.documents.checkpoint import Checkpoint, CheckpointHeader
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
 from pyspark_sluice.checkpoint_meta.files.file_columns import FileSplitSerializer

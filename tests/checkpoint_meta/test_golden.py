@@ -3,8 +3,6 @@
 Files below golden/ are never changed. A new one is written once, by the release that it represents.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint import Checkpoint, CustomEvent

@@ -1,7 +1,5 @@
 """Chains of checkpoints: found, folded, compacted; an executor sees what the driver writes."""
 
-from __future__ import annotations
-
 import pickle
 import socket
 

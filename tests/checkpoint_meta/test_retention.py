@@ -1,7 +1,5 @@
 """What is deleted, and that nothing else is."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.attachments import Attachments

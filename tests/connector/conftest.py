@@ -1,7 +1,5 @@
 """Fixtures of the tests of the connector."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pytest

@@ -1,7 +1,5 @@
 """What the tests of the coordinator share."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyspark_sluice.tests.protocol.numbers import Harness

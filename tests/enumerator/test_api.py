@@ -1,7 +1,5 @@
 """What a coordinator writes into the log, and that each line says whose it is."""
 
-from __future__ import annotations
-
 import logging
 import re
 

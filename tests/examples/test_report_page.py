@@ -1,7 +1,5 @@
 """What a report says first, and its axes: equal distances are equal times."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

@@ -4,8 +4,6 @@ Files are hours. The coordinators, tasks and messages are the real ones; nothing
 and there is one clock for the idle timeout, which only a test moves.
 """
 
-from __future__ import annotations
-
 from pyspark_sluice.checkpoint_meta.documents.aligned_positions import AlignedPositions
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
 from pyspark_sluice.checkpoint_meta.files.file_split import FileSplit, FileVersion

@@ -1,7 +1,5 @@
 """The model of the protocol is sound, things happen in it, and a bug in it is found."""
 
-from __future__ import annotations
-
 import pytest
 
 from .model import prove

@@ -1,7 +1,5 @@
 """A driver that dies at every operation around an order; and sources that take none."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT

@@ -1,7 +1,5 @@
 """A reader task acknowledges or writes once, and every later attempt follows."""
 
-from __future__ import annotations
-
 import json
 import re
 

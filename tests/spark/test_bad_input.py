@@ -1,7 +1,5 @@
 """Bad input: an error names what is wrong and the remedy, and nothing of the code behind it."""
 
-from __future__ import annotations
-
 import traceback
 
 import pytest

@@ -4,8 +4,6 @@ The package is shipped with the query; on executors that have it installed it is
 test_standalone.py.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Rows that go straight into data files: what Spark sees of them, and what is in them."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Which files are read, compared with Spark's own reader over the same tree."""
 
-from __future__ import annotations
-
 import json
 import os
 

@@ -1,7 +1,5 @@
 """One query whose host changes between Spark and `pyspark_sluice.run`: nothing lost or doubled."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 

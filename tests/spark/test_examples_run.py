@@ -1,7 +1,5 @@
 """Examples run as they are, and print what their pages say."""
 
-from __future__ import annotations
-
 import re
 import runpy
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Queries of Spark with data, state and sink on HDFS, alone and on YARN."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A query of Spark with data and state in a bucket, which is away at times; and what it shows."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import itertools

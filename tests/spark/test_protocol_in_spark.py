@@ -1,7 +1,5 @@
 """The checkpoint protocol as Spark really drives it."""
 
-from __future__ import annotations
-
 import shutil
 
 import pytest

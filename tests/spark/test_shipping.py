@@ -3,8 +3,6 @@
 The other Python has all that this one has, but for the package.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections import Counter

@@ -1,7 +1,5 @@
 """Streams with `trigger(availableNow=True)`, as users run them, and a batch read."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 

@@ -1,7 +1,5 @@
 """From Spark's own file source to this one, with a real query before and after."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """A batch follows the query's newest batch in the table, or is refused by name; on every sink."""
 
-from __future__ import annotations
-
 import json
 import re
 import time

@@ -1,7 +1,5 @@
 """Batches in a Delta table: each once, through repeats, races, kills and lost answers."""
 
-from __future__ import annotations
-
 import json
 import re
 import signal

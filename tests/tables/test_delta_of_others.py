@@ -4,8 +4,6 @@ Each is made of the actions of the Delta protocol that Spark writes for such a t
 makes none of them.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 

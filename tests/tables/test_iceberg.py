@@ -1,7 +1,5 @@
 """Batches in an Iceberg table: each once, with columns that are found by the field ids in files."""
 
-from __future__ import annotations
-
 import math
 from random import Random
 

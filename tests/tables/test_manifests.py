@@ -1,7 +1,5 @@
 """Batches of data files as manifests: each once, with the files that it had first."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Batches that take rows of files out of a table: with the rows that replace them, or alone."""
 
-from __future__ import annotations
-
 import datetime as dt
 import threading
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Messages between aligned sources: what is read of them, and what a look costs."""
 
-from __future__ import annotations
-
 from pyspark_sluice.checkpoint_meta.documents.aligned_positions import AlignedPositions
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 

@@ -1,7 +1,5 @@
 """Checkpoint documents and splits as columns: what goes in comes out, or an error says why not."""
 
-from __future__ import annotations
-
 import json
 import re
 import tracemalloc

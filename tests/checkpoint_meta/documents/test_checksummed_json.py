@@ -1,7 +1,5 @@
 """The checksum within a JSON document."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.checksummed_json import (

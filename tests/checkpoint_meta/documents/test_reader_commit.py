@@ -1,7 +1,5 @@
 """The first acknowledgement of a reader wins, and is what it was for ever."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

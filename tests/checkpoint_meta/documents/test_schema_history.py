@@ -1,7 +1,5 @@
 """Versions of a schema: created once, in order, also by several at the same time."""
 
-from __future__ import annotations
-
 import json
 
 from pyspark_sluice.checkpoint_meta.documents.query_records import SchemaHistory

@@ -1,7 +1,5 @@
 """A bucket as `Storage`, whose objects tests call by their keys."""
 
-from __future__ import annotations
-
 from pyspark_sluice.checkpoint_meta.storage.open_storage import open_storage
 
 

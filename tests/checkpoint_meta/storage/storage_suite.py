@@ -1,7 +1,5 @@
 """What every storage does: subclasses run it on one of them."""
 
-from __future__ import annotations
-
 import itertools
 import threading
 from concurrent.futures import ThreadPoolExecutor

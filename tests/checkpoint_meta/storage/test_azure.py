@@ -1,7 +1,5 @@
 """Azure Blob Storage on loopback: the credentials that it takes."""
 
-from __future__ import annotations
-
 import traceback
 from datetime import UTC, datetime, timedelta
 from urllib.parse import parse_qs, quote

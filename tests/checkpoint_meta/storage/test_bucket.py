@@ -1,7 +1,5 @@
 """Buckets through the client: versions, pages, requests and faults of each object store."""
 
-from __future__ import annotations
-
 import pytest
 from botocore.config import Config
 from botocore.session import Session

@@ -1,7 +1,5 @@
 """Errors of stores: which are retried, and that no error, cause or log tells a token."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import logging

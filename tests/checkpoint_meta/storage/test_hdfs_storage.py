@@ -1,7 +1,5 @@
 """HDFS: the faults of a real NameNode and real DataNodes."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Storage: the contract of each kind of store, and what the text given to `load` names."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import uuid

@@ -1,7 +1,5 @@
 """Commands in this process, and queries whose state they change."""
 
-from __future__ import annotations
-
 import json
 from functools import partial
 

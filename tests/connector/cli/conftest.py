@@ -1,7 +1,5 @@
 """A query whose state the command line changes."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """`sluice.toml`: what it may say, who wins, and what is said about a wrong one."""
 
-from __future__ import annotations
-
 import json
 import tomllib
 from pathlib import Path

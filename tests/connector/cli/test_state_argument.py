@@ -1,7 +1,5 @@
 """Where a state is looked for: buckets as well as directories, and Spark's log above it."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

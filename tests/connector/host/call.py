@@ -1,7 +1,5 @@
 """One call of `sluice run` again and again, and the commands that its messages name."""
 
-from __future__ import annotations
-
 import re
 import shlex
 

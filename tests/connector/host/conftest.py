@@ -1,7 +1,5 @@
 """What tests of the embedded host share."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyspark_sluice.tests.connector.host.feeds import Feeds

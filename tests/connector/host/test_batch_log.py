@@ -1,7 +1,5 @@
 """The order of the log of the embedded host: offsets, tasks, sink, commit."""
 
-from __future__ import annotations
-
 import pytest
 
 import pyspark_sluice

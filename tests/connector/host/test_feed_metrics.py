@@ -1,7 +1,5 @@
 """What a run tells monitoring: metrics, a log of JSON, spans and events of lineage."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

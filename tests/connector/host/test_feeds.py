@@ -1,7 +1,5 @@
 """Several feeds in one process: what fails alone, what others see, and what signals do."""
 
-from __future__ import annotations
-
 import json
 import signal
 import socket

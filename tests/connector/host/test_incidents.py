@@ -1,7 +1,5 @@
 """Incidents of the page: each is made, its message met, its commands run, and rows are right."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Stories of the page on moving: its messages are met, and its commands run as they are there."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

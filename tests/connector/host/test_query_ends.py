@@ -1,7 +1,5 @@
 """A call with another input or another table than its state: refused, or meant."""
 
-from __future__ import annotations
-
 import shutil
 from collections import Counter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Rows that a table does not take: refused before there is a trace, or written as they are."""
 
-from __future__ import annotations
-
 import datetime as dt
 import math
 import re

@@ -1,7 +1,5 @@
 """Remedies in several steps: an error, what its text says, and right rows at the end."""
 
-from __future__ import annotations
-
 import re
 import resource
 import subprocess

@@ -1,7 +1,5 @@
 """Each remedy of `remedy_table`, from the error to right rows."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

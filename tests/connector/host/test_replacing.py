@@ -1,7 +1,5 @@
 """Files that change take their rows in the table along, in the embedded host."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake

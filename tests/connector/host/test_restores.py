@@ -1,7 +1,5 @@
 """Kills and restores drawn at random: exact, or refused with a remedy that makes it exact."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyspark_sluice.tests.connector.host import deliveries

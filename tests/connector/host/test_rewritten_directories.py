@@ -1,7 +1,5 @@
 """A directory that a job writes again: old files out, new files in, in one commit."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import time

@@ -1,7 +1,5 @@
 """The line at the end of a run, the same as JSON, and what `sluice status` says of it later."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

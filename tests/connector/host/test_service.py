@@ -1,7 +1,5 @@
 """The files of `examples/service`: units, manifest, tasks of schedulers."""
 
-from __future__ import annotations
-
 import configparser
 import json
 import os

@@ -1,7 +1,5 @@
 """Two starts on one checkpoint: who owns it, who waits, and what a dead owner owns."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """What a batch of a stream has, by its options."""
 
-from __future__ import annotations
-
 import json
 
 import pyarrow as pa

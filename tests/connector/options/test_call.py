@@ -1,7 +1,5 @@
 """Options as an object: checked by the model that checks them when a query starts."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Options that do not fit, or that a batch read does not have, are reported with their names."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """A log of which the older lines are archived in files, written without the code under test."""
 
-from __future__ import annotations
-
 import json
 
 import pyarrow as pa

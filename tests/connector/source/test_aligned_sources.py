@@ -1,7 +1,5 @@
 """Two streams that are aligned, asked in turn as Spark asks the sources of one query."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyspark_sluice.connector.source import file_source

@@ -1,7 +1,5 @@
 """Files that grow are read on, through the coordinator and the reader, without Spark."""
 
-from __future__ import annotations
-
 import os
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """Rows that a stream writes into data files: their form, what shapes them, and what is refused."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections import Counter

@@ -1,7 +1,5 @@
 """Two sources in a row: where one ends and the other begins, and the state of both."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import random

@@ -1,7 +1,5 @@
 """Schemas as Spark's JSON, and those that are inferred from files that differ."""
 
-from __future__ import annotations
-
 import json
 
 import pyarrow as pa

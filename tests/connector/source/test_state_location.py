@@ -1,7 +1,5 @@
 """Queries that begin from a checkpoint of another one."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyspark_sluice.connector.options.model import parse_options

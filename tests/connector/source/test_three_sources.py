@@ -1,7 +1,5 @@
 """A hybrid source of three: an archive, newer files, and the log of which both are copies."""
 
-from __future__ import annotations
-
 import json
 import shutil
 

@@ -1,7 +1,5 @@
 """`badRecordsPath`: each malformed record is in its files exactly once, and in no row."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections import Counter

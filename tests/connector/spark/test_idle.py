@@ -1,7 +1,5 @@
 """What Spark's thread does while there is nothing to read: it waits for news, but never long."""
 
-from __future__ import annotations
-
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor

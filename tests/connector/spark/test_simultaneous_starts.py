@@ -1,7 +1,5 @@
 """Two queries begin on one state at the same instant: no row is delivered by both."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyspark_sluice.enumerator.coordinator import coordinator as coordinators

@@ -1,7 +1,5 @@
 """The calls of Spark 4.0 and 4.1, in the order in which they were seen on 4.0.5 and 4.1.4."""
 
-from __future__ import annotations
-
 import logging
 from collections import Counter
 

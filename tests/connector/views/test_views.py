@@ -1,7 +1,5 @@
 """Views of the state: true of what was really ingested, on a state that is being worked on."""
 
-from __future__ import annotations
-
 import re
 import time
 from datetime import UTC, datetime, timedelta

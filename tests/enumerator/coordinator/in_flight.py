@@ -1,7 +1,5 @@
 """A query of which several checkpoints are in flight, and what its state shows of them."""
 
-from __future__ import annotations
-
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import UnfinishedSplit
 from pyspark_sluice.enumerator import BatchLimits, CoordinatorSettings
 

@@ -1,7 +1,5 @@
 """The coordinator: as Spark drives it, what readers say to it, its threads and its successors."""
 
-from __future__ import annotations
-
 import itertools
 import threading
 import time

@@ -4,8 +4,6 @@ Flink's SubtaskGatewayImplTest and SplitAssignmentTrackerTest, and the cases of 
 that concern one reader.
 """
 
-from __future__ import annotations
-
 import re
 
 import pyarrow as pa

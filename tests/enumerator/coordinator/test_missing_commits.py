@@ -1,7 +1,5 @@
 """Which readers have not acknowledged, how long it takes to believe that, and what follows."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

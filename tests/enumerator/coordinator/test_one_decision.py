@@ -1,7 +1,5 @@
 """A decision and its effect are one step: what another thread does comes before or after it."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import replace
 

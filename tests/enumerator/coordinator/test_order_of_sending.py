@@ -1,7 +1,5 @@
 """What is sent to one reader keeps its order and its value, in a checkpoint and after a restart."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint import Continuation, CustomEvent

@@ -1,7 +1,5 @@
 """Where a query begins, and who owns a state directory that others have written into."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

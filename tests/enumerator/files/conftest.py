@@ -1,7 +1,5 @@
 """Passes of discovery that no busy machine cuts in two, and what they ask for."""
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 

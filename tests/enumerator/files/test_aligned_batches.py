@@ -1,7 +1,5 @@
 """Enumerators that are aligned: what each may plan, as Flink's scenarios of alignment have it."""
 
-from __future__ import annotations
-
 from pyspark_sluice.checkpoint_meta.documents.aligned_positions import AlignedPositions
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.enumerator.batch_budget import UNLIMITED, BatchBudget, BatchLimits

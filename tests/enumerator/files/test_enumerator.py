@@ -1,7 +1,5 @@
 """The file enumerator, turned by hand."""
 
-from __future__ import annotations
-
 import time
 
 from pyspark_sluice.checkpoint_meta.files.file_split import FileSplit

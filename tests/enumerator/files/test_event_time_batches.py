@@ -1,7 +1,5 @@
 """Batches in the order of event time, which paths name or files themselves."""
 
-from __future__ import annotations
-
 import json
 import random
 import threading

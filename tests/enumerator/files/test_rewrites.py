@@ -1,7 +1,5 @@
 """Directories that are written again: when their files are entered, and how they are batches."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

@@ -1,7 +1,5 @@
 """Bases, merges and deletions of a file source's state, with the real coordinator."""
 
-from __future__ import annotations
-
 import threading
 import time
 from dataclasses import replace

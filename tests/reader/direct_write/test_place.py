@@ -1,7 +1,5 @@
 """Data files in a place: whole, once, with any answer of the store; those that lost are swept."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

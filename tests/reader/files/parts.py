@@ -1,7 +1,5 @@
 """Reads splits in parts that end at budgets, and each part again as a later attempt would."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -1,7 +1,5 @@
 """Values in paths, and filters on them, as Spark takes both."""
 
-from __future__ import annotations
-
 # ruff: noqa: E501 - the texts of one type are on one line
 import pyarrow as pa
 import pytest

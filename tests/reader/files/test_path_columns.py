@@ -1,7 +1,5 @@
 """Partition columns, `_metadata`, filters, headers, packs: what depends on more than a record."""
 
-from __future__ import annotations
-
 import codecs
 import gzip
 import re

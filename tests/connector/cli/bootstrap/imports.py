@@ -1,7 +1,5 @@
 """What other programs have read, and what the commands make of it."""
 
-from __future__ import annotations
-
 import csv
 import json
 

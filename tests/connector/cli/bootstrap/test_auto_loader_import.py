@@ -1,7 +1,5 @@
 """`sluice import-auto-loader`: an export of its state says what is not read again."""
 
-from __future__ import annotations
-
 from urllib.parse import quote
 
 import pytest

@@ -1,7 +1,5 @@
 """`sluice import-spark`: nothing is read again, and nothing is missed."""
 
-from __future__ import annotations
-
 import json
 import os
 from urllib.parse import quote

@@ -1,7 +1,5 @@
 """`sluice fork`: what a new query reads that begins in a state made of another one's checkpoint."""
 
-from __future__ import annotations
-
 import shutil
 
 import pytest

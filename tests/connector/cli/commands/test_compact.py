@@ -1,7 +1,5 @@
 """`sluice compact`: little is left, and what Spark asks for next is unchanged."""
 
-from __future__ import annotations
-
 import socket
 
 import pytest

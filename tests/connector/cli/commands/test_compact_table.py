@@ -1,7 +1,5 @@
 """`sluice compact-table`: few large files with the same rows, also while a query adds batches."""
 
-from __future__ import annotations
-
 import json
 import signal
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The commands that look: what they print is what was ingested, as text and as JSON; and help."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

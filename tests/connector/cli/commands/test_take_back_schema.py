@@ -1,7 +1,5 @@
 """`sluice take-back-schema`: the next start uses the version before the newest change."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

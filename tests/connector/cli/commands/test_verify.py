@@ -1,7 +1,5 @@
 """`verify` finds every flipped bit and missing object; no restore makes wrong splits of one."""
 
-from __future__ import annotations
-
 import json
 from functools import partial
 from itertools import count

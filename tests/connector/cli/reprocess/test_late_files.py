@@ -1,7 +1,5 @@
 """Files that come too late for their event time, through a whole query."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Orders together with everything else that a state can go through."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -1,7 +1,5 @@
 """requeue, rewind, forget: rows are delivered as often as was ordered, through failures."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """What the tests of discovery share: trees made quickly, passes, and how much a pass asks for."""
 
-from __future__ import annotations
-
 import os
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The ledger: what is found, taken, written down and restored, against plain lists and sets."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Orders in the ledger: bytes read again or dropped, the same in memory and in every chain."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

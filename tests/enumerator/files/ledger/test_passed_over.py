@@ -1,7 +1,5 @@
 """Files that are there at the first start and are not read, and more text than a column holds."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from itertools import count

@@ -1,7 +1,5 @@
 """Writes archives."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import io

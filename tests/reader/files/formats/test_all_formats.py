@@ -1,7 +1,5 @@
 """Every format that is built in passes the suite that a new one inherits."""
 
-from __future__ import annotations
-
 import bz2
 import csv
 import gzip

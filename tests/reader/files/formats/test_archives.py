@@ -1,7 +1,5 @@
 """Members of archives are read like files."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import io

@@ -1,7 +1,5 @@
 """Archives that are damaged, encrypted or bombs are refused by name."""
 
-from __future__ import annotations
-
 import io
 import lzma
 import tarfile

@@ -1,7 +1,5 @@
 """A line format of one's own is cut, packed, compressed and limited like the built-in ones."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pytest
 from typing_extensions import override

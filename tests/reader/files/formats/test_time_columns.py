@@ -1,7 +1,5 @@
 """The least and the greatest time in files of several writers, by their footers alone."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta

@@ -1,7 +1,5 @@
 """Files of thousands of columns: twice as many take about twice as long, in every format."""
 
-from __future__ import annotations
-
 import gc
 import time
 

@@ -1,7 +1,5 @@
 """Content is cut into whole records, looking at each byte once; a record is not without end."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import random

@@ -1,7 +1,5 @@
 """Compressed text is entered in the middle: any cuts give the records of the whole file."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import json

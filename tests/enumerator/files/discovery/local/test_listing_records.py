@@ -1,7 +1,5 @@
 """Directories that a start need not read, and that a record of them never hides a file."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import time

@@ -1,7 +1,5 @@
 """What a pass over a local tree costs, and that what it saves hides no file."""
 
-from __future__ import annotations
-
 import os
 import time
 

@@ -1,7 +1,5 @@
 """Listing of a bucket through a real S3 API: what is found, and with how many requests."""
 
-from __future__ import annotations
-
 from urllib.parse import parse_qs
 
 import pytest

@@ -1,7 +1,5 @@
 """What a message of either queue tells of, in every form that it comes in."""
 
-from __future__ import annotations
-
 import base64
 import json
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Discovery by a journal of S3 Metadata: an Iceberg table of the columns that AWS documents."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import logging

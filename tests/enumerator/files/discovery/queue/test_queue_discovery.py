@@ -1,7 +1,5 @@
 """Events of S3 in a real queue: each file once, and no message deleted before it is safe."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import time

@@ -1,7 +1,5 @@
 """Queues, messages and objects that fail: named, and nothing else waits for them."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 
 import pytest

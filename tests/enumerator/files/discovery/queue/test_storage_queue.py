@@ -1,7 +1,5 @@
 """A Storage Queue of Azurite: receipts, credentials, and errors that name no secret."""
 
-from __future__ import annotations
-
 import sys
 import time
 from datetime import UTC, datetime, timedelta

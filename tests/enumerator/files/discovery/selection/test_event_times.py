@@ -1,7 +1,5 @@
 """Where a path names the time of its file, and which files lie between two bounds."""
 
-from __future__ import annotations
-
 import uuid
 from pathlib import Path
 

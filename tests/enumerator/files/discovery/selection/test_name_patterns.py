@@ -1,7 +1,5 @@
 """Which names are data, as Spark's and Hadoop's own code says; patterns end in bounded time."""
 
-from __future__ import annotations
-
 import random
 import re
 import time

@@ -1,7 +1,5 @@
 """What is taken of all that is there: paths, names, sizes, times, markers; each on both trees."""
 
-from __future__ import annotations
-
 import os
 import time
 import uuid

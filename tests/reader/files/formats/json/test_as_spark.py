@@ -1,8 +1,6 @@
 """Any JSON record gives the rows that Spark's own reader gives: alone, packed, on every path."""
 
 # ruff: noqa: E501 - texts that belong together are read at one glance
-from __future__ import annotations
-
 import random
 import re
 from functools import partial
