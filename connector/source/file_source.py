@@ -26,7 +26,7 @@ from ...enumerator.api import SplitEnumerator, SplitEnumeratorContext
 from ...enumerator.files.aligned_batches import Alignment
 from ...enumerator.files.cleaning.file_cleaner import CleaningPolicy, FileCleaner
 from ...enumerator.files.cleaning.source_cleanup import SourceCleanup
-from ...enumerator.files.cutting import FileBlock, SplitCutter
+from ...enumerator.files.cutting import FileBlock, SplitCutter, SplitSpreader
 from ...enumerator.files.discovery.selection.name_patterns import ReadyMarker
 from ...enumerator.files.enumerator import FileSplitEnumerator
 from ...enumerator.files.file_policy import FilePolicy
@@ -36,7 +36,6 @@ from ...enumerator.files.ledger.ledger import LedgerPolicy
 from ...enumerator.files.ledger.new_files import OnOverwrite
 from ...enumerator.files.ledger.statistics_times import StatisticsTimes
 from ...enumerator.files.ledger_source import FilesSource
-from ...enumerator.files.spreading import SplitSpreader
 from ...enumerator.large_state import StateDocument
 from ...enumerator.source_api import OpenState, SourceCleaner
 from ...errors import FileChangedError, OptionError, SplitReadError

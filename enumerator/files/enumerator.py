@@ -26,7 +26,7 @@ from .absences import Absences
 from .aligned_batches import AlignedBatches
 from .backlog import BacklogFigures, ListingStats
 from .batch_choice import BatchChoice, FreshShare
-from .cutting import SplitCutter
+from .cutting import SplitCutter, SplitSpreader
 from .discovery.api import Discovery, FoundFiles
 from .event_time_batches import BatchOrder, EventTimeBatches
 from .file_policy import FilePolicy
@@ -36,7 +36,6 @@ from .ledger.seen_files import Marks
 from .ledger_source import LedgerEnumerator
 from .part_plans import PartPlans
 from .rewrites import RewrittenDirectories
-from .spreading import SplitSpreader
 
 _MANY = 1000
 """A pass that brings so many new files took its time for them, and the next one comes soon."""

@@ -18,12 +18,11 @@ from pyspark_sluice.connector.source.api import Source
 from pyspark_sluice.connector.testing import Trial
 from pyspark_sluice.enumerator.batch_budget import BatchLimits
 from pyspark_sluice.enumerator.files.aligned_batches import AlignedBatches, Alignment
-from pyspark_sluice.enumerator.files.cutting import SplitCutter
+from pyspark_sluice.enumerator.files.cutting import SplitCutter, SplitSpreader
 from pyspark_sluice.enumerator.files.enumerator import FileSplitEnumerator
 from pyspark_sluice.enumerator.files.file_policy import FilePolicy
 from pyspark_sluice.enumerator.files.ledger.file_state import FileState, fold
 from pyspark_sluice.enumerator.files.ledger_source import FilesSource
-from pyspark_sluice.enumerator.files.spreading import SplitSpreader
 from pyspark_sluice.tests.enumerator.files.bench import HOUR, AnyByte, Listed, in_event_time, times
 
 from .row_reader import SCHEMA, RowReader

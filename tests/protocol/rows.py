@@ -25,13 +25,12 @@ from pyspark_sluice.checkpoint_meta.files.file_columns import CHANGES, FileSplit
 from pyspark_sluice.checkpoint_meta.files.file_split import FIGURES, FileSplit, FileVersion
 from pyspark_sluice.enumerator.api import SplitEnumerator, SplitEnumeratorContext
 from pyspark_sluice.enumerator.batch_budget import BatchBudget
-from pyspark_sluice.enumerator.files.cutting import SplitCutter
+from pyspark_sluice.enumerator.files.cutting import SplitCutter, SplitSpreader
 from pyspark_sluice.enumerator.files.enumerator import FileSplitEnumerator
 from pyspark_sluice.enumerator.files.file_policy import FilePolicy
 from pyspark_sluice.enumerator.files.ledger.file_state import FileState, FileStateSerializer, fold
 from pyspark_sluice.enumerator.files.ledger.index_merge import MergePolicy
 from pyspark_sluice.enumerator.files.ledger.ledger import LedgerPolicy
-from pyspark_sluice.enumerator.files.spreading import SplitSpreader
 from pyspark_sluice.enumerator.large_state import FrozenState, StateDocument, WrittenState
 from pyspark_sluice.enumerator.source_api import EnumeratorSource
 from pyspark_sluice.errors import SourceUnavailable

@@ -13,7 +13,7 @@ from pyspark_sluice.checkpoint_meta.files.file_columns import changes_of, ranges
 from pyspark_sluice.checkpoint_meta.files.file_split import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.enumerator.batch_budget import UNLIMITED, BatchBudget
-from pyspark_sluice.enumerator.files.cutting import SplitCutter
+from pyspark_sluice.enumerator.files.cutting import SplitCutter, SplitSpreader
 from pyspark_sluice.enumerator.files.discovery.api import (
     Discovery,
     FoundFiles,
@@ -29,7 +29,6 @@ from pyspark_sluice.enumerator.files.ledger.file_state import FileState, FileSta
 from pyspark_sluice.enumerator.files.ledger.ledger import LedgerPolicy
 from pyspark_sluice.enumerator.files.ledger.new_files import OnOverwrite
 from pyspark_sluice.enumerator.files.ledger.pending import EventTimeOrder
-from pyspark_sluice.enumerator.files.spreading import SplitSpreader
 from pyspark_sluice.enumerator.large_state import StateDocument
 from pyspark_sluice.tests.enumerator.hand_cranked_context import HandCrankedContext
 

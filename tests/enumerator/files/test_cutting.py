@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from pyspark_sluice.checkpoint_meta.files.file_split import FileSplit, FileVersion
 from pyspark_sluice.enumerator.batch_budget import UNLIMITED, BatchBudget, BatchLimits
-from pyspark_sluice.enumerator.files.cutting import SplitCutter
+from pyspark_sluice.enumerator.files.cutting import SplitCutter, SplitSpreader
 from pyspark_sluice.enumerator.files.part_plans import PartPlans
-from pyspark_sluice.enumerator.files.spreading import SplitSpreader
 
 
 @dataclass(frozen=True)
