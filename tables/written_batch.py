@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,7 +16,7 @@ import pyarrow.parquet as pq
 from ..checkpoint_meta.documents.batch_mark import NO_BATCH, BatchMark, BatchOrigin
 from ..checkpoint_meta.documents.written_file import FileName, Removal, WrittenFile
 from ..checkpoint_meta.files.file_split import FileVersion
-from ..checkpoint_meta.storage.contract import Storage
+from ..checkpoint_meta.storage.contract import at_once
 from ..checkpoint_meta.storage.open_storage import open_storage
 from ..errors import FileChangedError, FileVanishedError, TableError
 from ..reader.direct_write.field_ids import without_field_ids
@@ -27,9 +26,6 @@ from ..reader.written_files import removals_from_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -164,14 +160,14 @@ class WrittenBatch:
     @cached_property
     def schemas(self) -> Sequence[pa.Schema]:
         """The distinct schemas of the files, without partition columns and without metadata."""
-        footers = _of_each(self.footer_of, self._typical)
+        footers = at_once(self.footer_of, self._typical)
         # Files that others wrote (`writeCopy=never`) may differ in metadata only.
         return list(dict.fromkeys(without_field_ids(f.schema.to_arrow_schema()) for f in footers))
 
     @cached_property
     def footers(self) -> Sequence[pq.FileMetaData]:
         """The footers of the files."""
-        return _of_each(self.footer_of, self.files)
+        return at_once(self.footer_of, self.files)
 
     def check_there(self) -> None:
         """Check that all files are there: nothing keeps a VACUUM from those in no table yet.
@@ -179,7 +175,7 @@ class WrittenBatch:
         Raises:
             TableError: some are gone, or have another size.
         """
-        sizes = _of_each(self._size_of, self.files)
+        sizes = at_once(self._size_of, self.files)
         gone = [f.path for f, size in zip(self.files, sizes, strict=True) if size != f.bytes]
         if gone:
             raise TableError(
@@ -265,11 +261,6 @@ class WrittenBatch:
         if self.continues:
             document["continues"] = self.continues
         return (json.dumps(document, sort_keys=True, ensure_ascii=False) + "\n").encode()
-
-
-def _of_each(ask: Callable[[WrittenFile], T], files: Sequence[WrittenFile]) -> Sequence[T]:
-    with ThreadPoolExecutor(Storage.requests) as pool:
-        return list(pool.map(ask, files))
 
 
 def _is_never_null(file: WrittenFile, footer: pq.FileMetaData, path: Path) -> bool:

@@ -12,7 +12,6 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, Final
@@ -21,7 +20,7 @@ import numpy as np
 
 from ...checkpoint_meta.files.file_columns import Flags, Numbers
 from ...checkpoint_meta.index.fingerprints import Names, SeenKeys, names_of
-from ...checkpoint_meta.storage.contract import Storage
+from ...checkpoint_meta.storage.contract import at_once
 from ...checkpoint_meta.storage.open_storage import open_storage
 from ...checkpoint_meta.storage.urls import join
 from ...errors import MissingPathError, OptionError
@@ -345,15 +344,15 @@ def _contents(
     assert listed.keys.end is not None
     sizes = [int(listed.keys.end[row]) if row >= 0 else None for row in at]
 
-    def verdict(one: Delivery, size: int | None) -> str:
+    def verdict(claim: tuple[Delivery, int | None]) -> str:
+        one, size = claim
         if size is None:
             return "gone"
         if one.bytes is not None and one.bytes != size:
             return "differs"
         return "same" if _has_digests(one, storage_options) else "differs"
 
-    with ThreadPoolExecutor(Storage.requests) as pool:
-        verdicts = list(pool.map(verdict, claims, sizes))
+    verdicts = at_once(verdict, list(zip(claims, sizes, strict=True)))
     for what, outcome in (
         ("content differs from the list", "differs"),
         ("sizes and checksums of files that are not there any more", "gone"),
