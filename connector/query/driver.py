@@ -33,8 +33,7 @@ from ..options.model import SluiceOptions, parse_options
 from ..options.validation import archive_of
 from ..session.processes import is_process_of_spark, leave_pandas_out
 from ..source.direct_write import written_places
-from ..source.file_source import driver_cores
-from ..source.loading import load_source
+from ..source.file_source import driver_cores, load_source
 from ..source.schemas import resolved
 from ..source.state_location import (
     logged_offsets,

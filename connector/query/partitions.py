@@ -30,7 +30,7 @@ from ...reader.task import Assignment, Attempt, ReaderTask
 from ..options.model import SluiceOptions, parse_options
 from ..session.processes import spark_task, task_property
 from ..source.direct_write import direct_write_of, recorder_of
-from ..source.loading import load_source
+from ..source.file_source import load_source
 from ..source.schemas import resolved
 from ..source.state_location import check_query_id
 

@@ -1,4 +1,4 @@
-"""The built-in source: files of a directory tree or bucket.
+"""The built-in source, files of a tree or bucket; and how any source is found by its name.
 
 Composes the enumerator's and the reader's parts, which do not know each other.
 """
@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -49,6 +49,7 @@ from ...reader.api import (
     SplitUnfinished,
 )
 from ...reader.files.formats.api import Block, FileFormat, FormatContext, Splittability
+from ...reader.files.formats.registry import load
 from ..options.model import SluiceOptions
 from ..options.validation import archive_of
 from .api import Source
@@ -58,6 +59,7 @@ from .state_location import state_root
 if TYPE_CHECKING:
     from ...checkpoint_meta.stores.contract import StateStore
     from ...reader.files.io.cut_places import CutPlaces
+
 
 # What one reader is meant to read in one batch (Spark's maxPartitionBytes).
 _TARGET_BYTES = 128 * 1024 * 1024
@@ -353,3 +355,37 @@ def driver_cores() -> int:
     """Cores this process may use."""
     # A container or `taskset` may leave fewer than the machine has; macOS cannot be asked.
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+ENTRY_POINTS = "pyspark_sluice.sources"
+"""Group in which an installed package announces its sources by name."""
+
+
+def load_source(
+    options: SluiceOptions, schema: pa.Schema, *, schema_is_inferred: bool = False
+) -> Source[Any, Any]:
+    """The source that the options name. Only files have a schema that can be inferred.
+
+    Raises:
+        OptionError: it cannot be found or is no `Source`.
+    """
+    name = options.source
+    if name == "files":
+        return FileSource(options, schema, schema_is_inferred=schema_is_inferred)
+    try:
+        kind = load(name, ENTRY_POINTS)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise _no_source(name, f"{type(error).__name__}: {error}") from error
+    if not (isinstance(kind, type) and issubclass(kind, Source)):
+        raise _no_source(name, repr(kind))
+    return kind(options, schema)
+
+
+def _no_source(name: str, found: str) -> OptionError:
+    return OptionError(
+        "source: cannot load it",
+        name,
+        found,
+        "files, package.module:Class of a connector.source.Source, or an entry point",
+        "The module has to be importable on the driver and on the executors.",
+    )

@@ -77,8 +77,7 @@ class SluiceBatchReader(DataSourceReader):
         from ..options.model import parse_options
         from ..query.partitions import with_session_time_zone
         from ..source.direct_write import refuse_direct_write
-        from ..source.file_source import FileSource
-        from ..source.loading import load_source
+        from ..source.file_source import FileSource, load_source
         from ..source.schemas import resolved
         from .types import arrow_schema
 

@@ -481,7 +481,7 @@ DATA = [
         wrong=["writeTransformSchema=id string"],
     ),
     Remedy(
-        "loading.py: source: cannot load it",
+        "file_source.py: source: cannot load it",
         follow="source=files",
         schema="id long",
         wrong=["source=nowhere:Source"],

@@ -9,8 +9,7 @@ import pyarrow as pa
 import pytest
 
 from pyspark_sluice.connector.options.model import SluiceOptions, parse_options
-from pyspark_sluice.connector.source.file_source import FileSource
-from pyspark_sluice.connector.source.loading import ENTRY_POINTS, load_source
+from pyspark_sluice.connector.source.file_source import ENTRY_POINTS, FileSource, load_source
 from pyspark_sluice.errors import OptionError
 
 SCHEMA = pa.schema([("value", pa.string())])
