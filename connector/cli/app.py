@@ -111,8 +111,8 @@ _COMMANDS: Final = {
         ("take-over", "repair", "ck/orders --yes"),
         ("rebind", "repair", "ck/orders --yes"),
         ("take-back-schema", "repair", "ck/orders --yes"),
-        ("add-batches", "table_batches", "ck/orders delta:orders --yes"),
-        ("remove-batches", "table_batches", "ck/orders delta:orders --yes"),
+        ("add-batches", "repair", "ck/orders delta:orders --yes"),
+        ("remove-batches", "repair", "ck/orders delta:orders --yes"),
     ),
     "Clean up": (
         ("compact", "clean_up", "ck/orders --yes"),

@@ -29,7 +29,7 @@ from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
 from pyspark_sluice.checkpoint_meta.documents.written_file import FileName
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.checkpoint_meta.stores.contract import StateStore
-from pyspark_sluice.connector.cli.commands.table_batches import _Comparison
+from pyspark_sluice.connector.cli.commands.repair import _Comparison
 from pyspark_sluice.connector.host.batch_log import BatchLog, BatchLoop
 from pyspark_sluice.connector.host.embedded_query import EmbeddedQuery, SinkTarget
 from pyspark_sluice.connector.query.driver import BatchDriver

@@ -18,7 +18,7 @@ from pyspark_sluice.checkpoint_meta.documents.orders import Orders
 from pyspark_sluice.connector.cli.arguments import checkpoint_named
 from pyspark_sluice.connector.cli.bootstrap.fork import Fork, _chosen
 from pyspark_sluice.connector.cli.bootstrap.new_state import Target, write_seed
-from pyspark_sluice.connector.cli.reprocess.reprocess_log import _order
+from pyspark_sluice.connector.cli.commands.reprocess import _order
 from pyspark_sluice.connector.cli.reprocess.reprocess_plan import reread_batch
 from pyspark_sluice.connector.query import spark_checkpoint
 from pyspark_sluice.connector.query.spark_checkpoint import savepoint_at

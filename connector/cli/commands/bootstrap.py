@@ -24,7 +24,7 @@ from ..bootstrap.file_log_import import OtherLog, imported, options_of, rewrites
 from ..bootstrap.fork import chosen_fork
 from ..bootstrap.new_state import ContinuedQuery, continued_at, continued_query, target_at
 from ..offline_edit import Plan, carry_out
-from .table_batches import checkpoint_of_table
+from .repair import checkpoint_of_table
 
 Rewrite = Annotated[
     list[str] | None,

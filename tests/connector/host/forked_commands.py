@@ -21,7 +21,7 @@ from typing import Any, Self
 _PRELOADED = (
     "pyspark_sluice.connector.cli.app",
     "pyspark_sluice.connector.host.run",
-    "pyspark_sluice.connector.cli.commands.table_batches",
+    "pyspark_sluice.connector.cli.commands.repair",
     "pyspark_sluice.connector.cli.commands.spark_run",
     "pyspark_sluice.tests.connector.host.living_jvm",
     "deltalake",

@@ -53,8 +53,8 @@ REASONS: Mapping[str, str] = {
     ),
     "commands: tests of the command meet it next to the call that is right": (
         "arguments.py bootstrap.py doctor_checks.py clean_up.py commands/run.py*3 feeds_file.py*5 "
-        "known_files.py metrics.py repair.py reprocess_plan.py spark_run.py*2 splits.py "
-        "state_view.py table_batches.py*2 tree_discovery.py view_reader.py*3"
+        "known_files.py metrics.py repair.py*3 reprocess_plan.py spark_run.py*2 splits.py "
+        "state_view.py tree_discovery.py view_reader.py*3"
     ),
     "the machine or a catalog: a process that dies each time, a package that is missing": (
         "batch_log.py embedded_query.py errors.py*3 host/run.py*2 worker.py worker_pool.py"
