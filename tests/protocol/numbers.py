@@ -20,7 +20,7 @@ from pyspark_sluice.checkpoint_meta.documents.reader_commit import (
 from pyspark_sluice.checkpoint_meta.documents.serializer import JsonSerializer, VersionedSerializer
 from pyspark_sluice.checkpoint_meta.stores.open_store import RetryingStateStore
 from pyspark_sluice.checkpoint_meta.stores.testing import FaultyStateStore, MemoryStateStore
-from pyspark_sluice.enumerator import Coordinator, CoordinatorSettings
+from pyspark_sluice.enumerator import BatchLimits, Coordinator, CoordinatorSettings
 from pyspark_sluice.enumerator.api import SplitEnumerator, SplitEnumeratorContext
 from pyspark_sluice.enumerator.batch_budget import BatchBudget
 from pyspark_sluice.enumerator.source_api import EnumeratorSource
@@ -241,3 +241,18 @@ class Harness:
         gateways = opened(self.coordinator).gateways
         found = {reader: gateways[reader].held_under(record) for record, reader in gateways.held()}
         return {reader: of.ref.checkpoint for reader, of in found.items() if of}
+
+
+def after_eight_batches() -> tuple[Harness, CheckpointRef]:
+    """Ten numbers in batches of one, of which the state retains one; the last that was read."""
+    settings = CoordinatorSettings(
+        BatchLimits(files=1), 1, retained_checkpoints=1, deltas_per_base=2, discovery_timeout=0.0
+    )
+    query, ref = Harness(range(10), settings), NO_CHECKPOINT
+    for _ in range(8):
+        ref, before = query.coordinator.latest(ref), ref
+        query.acknowledge(ref, 0)
+        query.coordinator.commit(before)
+        query.calls.tick()
+        query.calls.run_calls()
+    return query, ref

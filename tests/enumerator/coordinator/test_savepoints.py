@@ -17,7 +17,7 @@ from pyspark_sluice.enumerator import BatchLimits, CoordinatorSettings, Starting
 from pyspark_sluice.enumerator.coordinator.start_position import taken_up
 from pyspark_sluice.errors import FencedError, StateError
 from pyspark_sluice.tests.enumerator.coordinator.in_flight import TWO_FILES, rest
-from pyspark_sluice.tests.protocol.numbers import Harness
+from pyspark_sluice.tests.protocol.numbers import Harness, after_eight_batches
 from pyspark_sluice.tests.protocol.opened import events_in
 
 
@@ -117,16 +117,7 @@ def test_every_retained_checkpoint_starts_a_query_with_any_cut_ahead(ahead, late
 
 
 def test_what_has_resumed_from_its_own_state_resumes_from_it_again():
-    settings = CoordinatorSettings(
-        BatchLimits(files=1), 1, retained_checkpoints=1, deltas_per_base=2, discovery_timeout=0.0
-    )
-    query, ref = Harness(range(10), settings), NO_CHECKPOINT
-    for _ in range(8):
-        ref, before = query.coordinator.latest(ref), ref
-        query.acknowledge(ref, 0)
-        query.coordinator.commit(before)
-        query.calls.tick()
-        query.calls.run_calls()
+    query, ref = after_eight_batches()
     # Of the chain that is left some are gone, and others stay.
     left = query.coordinator.history.checkpoints()
     assert CheckpointRef(2, 1) not in left

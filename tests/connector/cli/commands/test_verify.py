@@ -23,14 +23,14 @@ from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.connector.cli.commands.verify import Verification, verified
-from pyspark_sluice.enumerator import BatchLimits, CoordinatorSettings, StartingState
+from pyspark_sluice.enumerator import StartingState
 from pyspark_sluice.enumerator.coordinator.restore import restore
 from pyspark_sluice.enumerator.files.ledger_source import OfflineFileSource
 from pyspark_sluice.errors import SluiceError
 from pyspark_sluice.tests.connector.cli.command_line import run
 from pyspark_sluice.tests.connector.host.query import keywords
 from pyspark_sluice.tests.connector.queries import Query, in_memory
-from pyspark_sluice.tests.protocol.numbers import Harness
+from pyspark_sluice.tests.protocol.numbers import Harness, after_eight_batches
 
 FLIPS = 4
 """Of each object; each at another bit of its byte."""
@@ -259,16 +259,7 @@ def test_a_commit_that_a_later_checkpoint_has_counted_is_missed_before_any_later
 
 
 def test_a_state_that_was_resumed_is_whole_though_the_chain_that_was_left_is_pruned():
-    settings = CoordinatorSettings(
-        BatchLimits(files=1), 1, retained_checkpoints=1, deltas_per_base=2, discovery_timeout=0.0
-    )
-    query, ref = Harness(range(12), settings), NO_CHECKPOINT
-    for _ in range(8):
-        ref, before = query.coordinator.latest(ref), ref
-        query.acknowledge(ref, 0)
-        query.coordinator.commit(before)
-        query.calls.tick()
-        query.calls.run_calls()
+    query, ref = after_eight_batches()
     query.restart(starting_state=lambda: StartingState(query.state, ref))
     first = query.coordinator.latest(NO_CHECKPOINT)
     query.acknowledge(first, 0)
