@@ -50,12 +50,12 @@ def test_the_feeds_of_the_manifest_have_nothing_wrong_and_their_secrets_are_moun
     mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
     text = config["data"]["sluice.toml"]
     for name in re.findall(rf'"{mounts["secrets"]}/(.+)"', text):
-        (tmp_path / name).write_text("secret\n")
+        (tmp_path / name).write_text("a mounted secret\n")
     (tmp_path / "sluice.toml").write_text(text.replace(mounts["secrets"], str(tmp_path)))
     feed = call_of(RunArguments(config=str(tmp_path / "sluice.toml"))).feeds["orders"]
     assert feed.options["storageOptions"] == {
-        "aws_access_key_id": "secret",
-        "aws_secret_access_key": "secret",
+        "aws_access_key_id": "a mounted secret",
+        "aws_secret_access_key": "a mounted secret",
     }
     assert container["args"][-1] == f"{mounts['config']}/sluice.toml"
 
