@@ -120,8 +120,8 @@ class OfCheckpoint(Document):
 class OfIdentity(OfCheckpoint):
     """A document about one checkpoint, and about no other of that name."""
 
-    lineage: str = ""
-    checkpoint_checksum: str = ""
+    lineage: str
+    checkpoint_checksum: str
     """The first digits of the checkpoint's checksum."""
 
     @property

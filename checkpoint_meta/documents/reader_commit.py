@@ -77,6 +77,8 @@ class _OfAttempt(OfIdentity):
 
     reader: int
     attempt: int
+    lineage: str = ""
+    checkpoint_checksum: str = ""
     query_id: str = ""
     """Spark's `sql.streaming.queryId`, empty if not set."""
 
