@@ -19,6 +19,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from decimal import Decimal
 from functools import cache
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, Final
@@ -28,7 +29,7 @@ import pyarrow as pa
 from ..checkpoint_meta.documents.epochs import claim_epoch, claim_of
 from ..checkpoint_meta.documents.heartbeat import Heartbeat, look_at
 from ..checkpoint_meta.documents.layout import EPOCHS, HEARTBEATS, numbered, numbers_in
-from ..checkpoint_meta.documents.written_file import Removal
+from ..checkpoint_meta.documents.written_file import Removal, WrittenFile
 from ..checkpoint_meta.stores.contract import StateStore
 from ..checkpoint_meta.stores.open_store import open_store
 from ..errors import TableError
@@ -136,6 +137,33 @@ def remove_files(
         log.publish(f"{table.version() + 1:020}.json", text.encode())
     except FileExistsError as error:
         raise _not_removed(name, "a commit of another writer at the same moment") from error
+
+
+def check_partitions(table: DeltaTable, location: str, more: Sequence[WrittenFile] = ()) -> None:
+    """Check that delta-rs can write rows again under the partition values of these files.
+
+    It writes -1.10 as -1.-10, raises an error after the commit, and opens the table no more.
+
+    Raises:
+        TableError: a value is a negative decimal with a fraction.
+    """
+    columns = pa.schema(table.schema().to_arrow())
+    names = table.metadata().partition_columns
+    decimals = [name for name in names if pa.types.is_decimal(columns.field(name).type)]
+    if not decimals:
+        return
+    values = [*table.partitions(), *(file.partition for file in more)]
+    for text in sorted({str(value[name] or 0) for value in values for name in decimals}):
+        number = Decimal(text)
+        if number < 0 and number != number.to_integral_value():
+            raise TableError(
+                "delta-rs cannot write rows of this table again",
+                location,
+                f"{text} in a partition column: {', '.join(decimals)}",
+                "no negative decimals with a fraction there",
+                "Nothing has changed. Let Spark rewrite the rows, with OPTIMIZE or MERGE, or "
+                "partition a new table by another column.",
+            )
 
 
 def is_append_only(table: DeltaTable) -> bool:

@@ -32,6 +32,7 @@ from ..reader.direct_write.table_fit import check_values, has_rules, with_demand
 from .batch_order import TableMark, inputs_by_files, mark_by_files, not_retained
 from .delta_changes import (
     REMOVAL,
+    check_partitions,
     is_append_only,
     one_compaction,
     predicate_of,
@@ -298,6 +299,7 @@ class DeltaSink(TableSink):
                 # Not the table from before the claim: another compaction may have ended meanwhile.
                 table = self.opened()
                 assert table is not None
+                check_partitions(table, self._name)
                 figures = table.optimize.compact(target_size=target_bytes)
         except self._conflicts() as error:
             raise TableError(
@@ -449,6 +451,7 @@ class DeltaSink(TableSink):
 
         if is_append_only(table):
             raise self._append_only()
+        check_partitions(table, self._name, batch.files)
         if grown is not None:
             # A commit of its own: a crash after it leaves a table that has the columns already.
             table.alter.add_columns([*grown.fields], commit_properties=_without_retries())

@@ -12,6 +12,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from typing import Any, Final
 
 import pyarrow as pa
@@ -306,6 +307,9 @@ def check_values(values: Mapping[str, str | None], columns: pa.Schema) -> None:
                 pa.scalar(text.removesuffix("Z") if kind.tz else text).cast(pa.timestamp("us"))
             else:
                 pa.scalar(text).cast(kind)
+            if _types.is_decimal(kind) and Decimal(text).as_tuple().exponent != -kind.scale:
+                # Spark reads it; delta-rs opens no version of the table that has it.
+                raise pa.ArrowInvalid(f"{text!r} needs {kind.scale} digits after the point")
         except pa.ArrowException as error:
             raise TableError(
                 "a partition value of the rows does not fit the table's column",

@@ -11,9 +11,12 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+from pyspark_sluice.checkpoint_meta.documents.batch_mark import BatchMark, BatchOrigin
+from pyspark_sluice.checkpoint_meta.documents.written_file import Removal
 from pyspark_sluice.errors import TableError
 from pyspark_sluice.tables.delta_table import DeltaSink
-from pyspark_sluice.tests.tables.sinks import batch_of, ids, written_batch
+from pyspark_sluice.tables.written_batch import WrittenBatch
+from pyspark_sluice.tests.tables.sinks import LINEAGE, batch_of, identity_of, ids, written_batch
 
 pytestmark = pytest.mark.slow
 
@@ -159,6 +162,8 @@ def test_a_partition_column_that_is_not_null_has_its_value_in_the_path(tmp_path)
         ("boolean", "true", "abc"),
         ("double", "1.5", "abc"),
         ("decimal(5,2)", "1.50", "abc"),
+        ("decimal(5,2)", "-1.00", "1.5"),
+        ("decimal(9,8)", "1E-8", "3"),
         ("string", "abc", None),
     ],
 )
@@ -175,6 +180,40 @@ def test_a_partition_value_that_would_make_the_table_unreadable_is_refused(
     sink.add(batch_of(tmp_path, 1, ids(0, v=fits), partition_by="v"))
     sink.add(batch_of(tmp_path, 2, ids(3, v=pa.scalar(None, pa.string())), partition_by="v"))
     assert DeltaTable(str(tmp_path)).to_pyarrow_table()["v"].null_count == 3
+
+
+def test_rows_with_a_negative_fraction_in_a_partition_are_added_and_not_written_again(tmp_path):
+    file = column("file", "string")
+    make_table(tmp_path, ID, file, column("v", "decimal(5,2)"), partition_by=["v"])
+    sink = DeltaSink(str(tmp_path), {})
+    for number, value in enumerate(["1.10", "-1.10", "-1.10", "-2.00"], 1):
+        rows = ids(3 * number, file=str(number), v=value)
+        sink.add(batch_of(tmp_path, number, rows, partition_by="v"))
+    told = r"found -1\.10 in a partition column: v"
+    with pytest.raises(TableError, match=told):
+        sink.compact(1024 * 1024)
+    added = batch_of(tmp_path, 5, ids(3, file="1", v="1.10"), partition_by="v")
+    mark = BatchMark.of(identity_of(5))
+    removal = Removal(column="file", keys=["1"], values={})
+    batch = WrittenBatch.of_files(
+        [(file, mark) for file in added.files],
+        LINEAGE,
+        BatchOrigin(BatchMark.of(identity_of(4))),
+        {},
+        [(removal, mark)],
+    )
+    refused(tmp_path, batch, told, version=4)
+
+
+def test_rows_of_decimal_partitions_without_such_a_value_are_compacted(tmp_path):
+    file = column("file", "string")
+    make_table(tmp_path, ID, file, column("v", "decimal(5,2)"), partition_by=["v"])
+    sink = DeltaSink(str(tmp_path), {})
+    for number, value in enumerate(["1.10", "1.10", "-2.00", None], 1):
+        rows = ids(3 * number, file=str(number), v=pa.scalar(value, pa.string()))
+        sink.add(batch_of(tmp_path, number, rows, partition_by="v"))
+    assert sink.compact(1024 * 1024) == {"files_removed": 2, "files_added": 1}
+    assert len(DeltaTable(str(tmp_path)).to_pyarrow_table()) == 12
 
 
 def test_a_column_that_differs_only_in_case_is_refused_by_name(tmp_path):

@@ -76,7 +76,7 @@ REASONS: Mapping[str, str] = {
         "split_content.py table_fit.py"
     ),
     "tables that others have changed: tests/tables has each, and the batch is added later": (
-        "batch_order.py*2 delta_changes.py*2 delta_table.py*3 iceberg_files.py*2 "
+        "batch_order.py*2 delta_changes.py*3 delta_table.py*3 iceberg_files.py*2 "
         "iceberg_table.py*4 manifests.py*2 table_sink.py*2 written_batch.py*5"
     ),
     "nothing was begun: the command is called again with what the message names": (
