@@ -7,6 +7,7 @@ A file is known by its path, a batch by its checkpoint, a table by its identity.
   death), or as long as it gives signs of life where processes are not visible;
 - the **loaded paths** with those that the state has recorded: a path that is spelt in another way
   would be read again;
+- the **options** that say how far a file was read with those of the newest reader commits;
 - the **identity of the table** with the recorded one: another table lacks the earlier rows;
 - the **marks** in the table with the state: the newest batch, and, for a new state, the inputs of
   the queries that wrote into the table.
@@ -47,6 +48,7 @@ from ...tables.table_sink import TableSink
 from ..options.model import SluiceOptions, parse_options
 from ..source.rehearsal import removes_rows
 from ..source.state_location import open_state, starting_state
+from .begun_files import check_begun_files
 from .owner import Owner, owner_of, take_over
 from .spark_checkpoint import newest_batch, newest_in_spark
 
@@ -200,7 +202,8 @@ class StartCheck:
         """Compare the input and the table, before the claim.
 
         Raises:
-            OptionError: the input is another one.
+            OptionError: the input is another one, or a file that was read in part cannot be
+                continued under the options.
             TableError: the table is another one, is ahead of the state or behind it, or has this
                 input from another query.
         """
@@ -209,6 +212,8 @@ class StartCheck:
         self._any_table |= recorded.any_table or (self._terms.append and not has_begun)
         if has_begun and not self._terms.new_input:
             self._check_input(recorded.input)
+        if has_begun:
+            check_begun_files(self.history, ReaderCommits(self.store), self.options)
         table = self._table(recorded.table)
         identity = None if table is None else table.identity()
         if removes_rows(self.options) and not self._file_column(recorded, identity):

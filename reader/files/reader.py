@@ -29,6 +29,7 @@ from ...errors import (
     FileChangedError,
     FileVanishedError,
     MalformedDataError,
+    OptionError,
     SluiceError,
     SplitReadError,
     first_line,
@@ -47,7 +48,7 @@ from ..api import (
 from .evolution.new_columns import NewColumnsSeen
 from .formats.api import Decoded, FileFormat, FormatContext, Parsed
 from .formats.archives import class_of, format_of
-from .formats.records.record_format import METADATA, asks_row_index
+from .formats.records.record_format import METADATA, RecordFormat, asks_row_index
 from .formats.registry import make_format
 from .io.cut_places import CutPlaces
 from .io.file_kinds import another_kind, recognised, refuse_share, refuse_unfit
@@ -393,6 +394,7 @@ class FileSplitReader(SplitReader[FileSplit]):
         try:
             watched = partial(self._watch.format_for, plain=way.file_format, data=way.data)
             file_format = format_of(split.file, way.file_format, watched)
+            _refuse_part(split, file_format)
             if not file_format.holds_members:
                 self._budget.begin_file()
             if (split.start or split.skip) and asks_row_index(self._schema):
@@ -415,6 +417,19 @@ class FileSplitReader(SplitReader[FileSplit]):
                 f"{self._options.file_format} data that fits the schema",
                 "Repair the file, or set ignoreCorruptFiles to skip and count it.",
             ) from err
+
+
+def _refuse_part(split: FileSplit, file_format: FileFormat) -> None:
+    """Refuse a part of a file that was cut under other options: its rows would be lost."""
+    if split.start and isinstance(file_format, RecordFormat) and file_format.spans_lines:
+        name = "wholetext" if file_format.options.wholetext else "multiLine"
+        raise OptionError(
+            f"{name}: a file that was cut into parts cannot be read so",
+            split.file.path,
+            f"bytes {split.start} to {split.end}, cut without {name}",
+            "a whole file",
+            f"Start without {name} until the file is read to its end, then set it.",
+        )
 
 
 def _not_opened(split: FileSplit) -> SplitFinished:

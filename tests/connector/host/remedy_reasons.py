@@ -26,6 +26,7 @@ FOLLOWED: Mapping[str, str] = {
     "tests/connector/host/test_restores.py": "batch_order.py*2",
     "tests/connector/host/test_run.py": "inference.py schema_evolution.py",
     "tests/connector/host/test_two_starts.py": "epochs.py history.py start_check.py",
+    "tests/connector/query/test_begun_files.py": "begun_files.py reader.py",
     "tests/connector/source/test_deleted_files.py": "file_source.py tree_discovery.py",
     "tests/connector/source/test_event_time_column.py": "discovery.py",
     "tests/tables/test_delta.py": "delta_table.py",
