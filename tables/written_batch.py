@@ -330,7 +330,7 @@ class FileBatch:
     def reader(self) -> pa.RecordBatchReader:
         """Read the rows in the data files, with the columns of all of them, and of partitions."""
         batch = WrittenBatch.of(self, self.storage_options)
-        if batch is None:
+        if batch is None or not batch.files:
             return pa.RecordBatchReader.from_batches(pa.schema([]), [])
         schema = pa.unify_schemas(batch.schemas, promote_options="permissive")
         for name in batch.files[0].partition:

@@ -239,6 +239,10 @@ def test_other_libraries_take_the_rows_of_a_batch_and_a_notebook_shows_the_repor
     assert taken == [10, 10, 10, 45]
     html = report._repr_html_()
     assert "run finished: 1 batch, 10 rows" in html
+    # A batch without rows has no data file, and so no columns.
+    query.land("1.json", range(3))
+    run(**keywords({**options, "filter": "id > 5"}), to=lambda batch, _: taken.append(batch))
+    assert [taken[-1].reader().read_all().num_rows, len(pl.DataFrame(taken[-1]))] == [0, 0]
     assert "<td>10</td>" in html
 
 
