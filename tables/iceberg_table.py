@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -16,7 +17,7 @@ import pyarrow as pa
 from typing_extensions import override
 
 from ..checkpoint_meta.documents.batch_mark import TableInput
-from ..errors import TableError
+from ..errors import TableError, first_line
 from ..reader.direct_write.field_ids import to_text
 from ..reader.direct_write.partitioning import paths_of
 from ..reader.direct_write.statistics import Path, leaves
@@ -75,21 +76,7 @@ class IcebergSink(TableSink):
 
     @override
     def _conflicts(self) -> tuple[type[Exception], ...]:
-        from pyiceberg.exceptions import (
-            CommitFailedException,
-            CommitStateUnknownException,
-            ServerError,
-            ServiceUnavailableError,
-            TooManyRequestsError,
-            ValidationException,
-        )
-
-        # `CommitStateUnknownException` is a lost answer: the next look at the table says whether it
-        # counts.
-        # A catalog that is overloaded or away (429, 503, 500) is asked again.
-        away = ServerError, ServiceUnavailableError, TooManyRequestsError
-        conflicts = CommitFailedException, CommitStateUnknownException, ValidationException
-        return *conflicts, *away, OSError
+        return _conflicts()
 
     @override
     def opened(self) -> Table:
@@ -324,14 +311,56 @@ class _PatientCatalog:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._catalog, name)
 
-    def commit_table(self, *arguments: Any) -> Any:
+    def load_table(self, identifier: Any) -> Any:
+        """See `Catalog.load_table`."""
+        with _refusals(".".join(identifier)):
+            return self._catalog.load_table(identifier)
+
+    def commit_table(self, table: Table, *arguments: Any) -> Any:
         """See `Catalog.commit_table`."""
         from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException
 
         try:
-            return self._catalog.commit_table(*arguments)
+            with _refusals(".".join(table.name())):
+                return self._catalog.commit_table(table, *arguments)
         except CommitFailedException as error:
             raise CommitStateUnknownException(str(error)) from error
+
+
+@contextmanager
+def _refusals(table: str) -> Iterator[None]:
+    """Name the table where a catalog refuses a request, such as after a key has expired."""
+    try:
+        yield
+    except _conflicts():
+        raise
+    except Exception as error:
+        raise TableError(
+            "the catalog refuses the table",
+            table,
+            f"{type(error).__name__}: {first_line(error)}",
+            "a catalog that has the table, and lets this program read and change it",
+            "Nothing is lost. Restore the table, or the access to it, and start the query again.",
+        ) from error
+
+
+def _conflicts() -> tuple[type[Exception], ...]:
+    """Errors after which the table is looked at again."""
+    from pyiceberg.exceptions import (
+        CommitFailedException,
+        CommitStateUnknownException,
+        ServerError,
+        ServiceUnavailableError,
+        TooManyRequestsError,
+        ValidationException,
+    )
+
+    # `CommitStateUnknownException` is a lost answer: the next look at the table says whether it
+    # counts.
+    # A catalog that is overloaded or away (429, 503, 500) is asked again.
+    away = ServerError, ServiceUnavailableError, TooManyRequestsError
+    conflicts = CommitFailedException, CommitStateUnknownException, ValidationException
+    return *conflicts, *away, OSError
 
 
 def _set_mark(

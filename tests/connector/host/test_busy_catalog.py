@@ -14,7 +14,7 @@ from pyiceberg.table import CommitTableRequest
 from pyiceberg.types import LongType, NestedField
 
 from pyspark_sluice import run
-from pyspark_sluice.errors import TableError
+from pyspark_sluice.errors import OptionError, TableError
 
 TO = "iceberg:busy.lake.orders"
 
@@ -24,6 +24,7 @@ class _Catalog(http.server.BaseHTTPRequestHandler):
 
     catalog: SqlCatalog
     faults: list[int]
+    """Status codes; 0 is an answer."""
 
     def log_message(self, *_):
         pass
@@ -40,8 +41,8 @@ class _Catalog(http.server.BaseHTTPRequestHandler):
         data = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         if "/config" in self.path:
             return self._answer(200, {"defaults": {}, "overrides": {}})
-        if self.faults:
-            error = {"message": "busy", "type": "Busy", "code": self.faults.pop(0)}
+        if self.faults and (code := self.faults.pop(0)):
+            error = {"message": "busy", "type": "Busy", "code": code}
             return self._answer(error["code"], {"error": error})
         table = self.catalog.load_table("lake.orders")
         if self.command == "POST":
@@ -101,6 +102,22 @@ def test_a_catalog_that_stays_busy_is_named_and_the_next_run_reads(catalog, tmp_
     with pytest.raises(TableError, match=r"the catalog does not respond.*start again"):
         run(str(tmp_path / "in"), **call)
     assert not (tmp_path / "ck").exists()
+    catalog.faults.clear()
+    run(str(tmp_path / "in"), **call)
+    assert catalog.catalog.load_table("lake.orders").scan().to_arrow()["id"].to_pylist() == [1]
+
+
+@pytest.mark.parametrize("status", [401, 404, 419])
+@pytest.mark.parametrize("answered", [0, 1, 3, 6])
+def test_a_catalog_that_refuses_is_named_and_the_next_run_reads(
+    catalog, tmp_path, status, answered
+):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/1.json").write_text('{"id": 1}\n')
+    call: dict[str, Any] = {"checkpoint": str(tmp_path / "ck"), "format": "json", "to": TO}
+    catalog.faults.extend([0] * answered + [status] * 1000)
+    with pytest.raises((TableError, OptionError), match=r"lake\.orders"):
+        run(str(tmp_path / "in"), **call)
     catalog.faults.clear()
     run(str(tmp_path / "in"), **call)
     assert catalog.catalog.load_table("lake.orders").scan().to_arrow()["id"].to_pylist() == [1]
