@@ -75,7 +75,8 @@ def check_fit(schema: pa.Schema, columns: pa.Schema, options: WriteOptions) -> N
     problems = [*fit.fields(list(files), list(columns), ""), *_missing(files, columns)]
     if problems:
         types = f"Set schemaHints='{', '.join(fit.hints)}' (or these types in writeSchema, "
-        types += "where you pass one), "
+        types += "where you pass one, or where the stored schema has a wider type, which hints do "
+        types += "not narrow), "
         raise TableError(
             "the table does not take rows of this schema",
             demands["table"],

@@ -146,7 +146,7 @@ def in_event_time(text: str, pattern: str, time_zone: str) -> Callable[[str], bo
     zone = time_zone or "UTC"
     try:
         if not separator or not (start or end):
-            message = f"found {text!r}; expected START..END, either of which may be omitted"
+            message = f"{text!r}, not START..END, either of which may be omitted"
             raise ValueError(message)
         times = EventTimes(pattern, (), zone, partial(instant_in, zone))
         bounds = PlaceBounds(instant(start, zone), instant(end, zone), times)
