@@ -289,14 +289,13 @@ def _cut_places(store: StateStore | None) -> CutPlaces | None:
 
 
 def _check_filter(options: SluiceOptions, schema: pa.Schema) -> None:
-    from ...reader.files.formats.records.record_format import METADATA
+    from ...reader.files.formats.records.record_format import METADATA, asks_row_index
     from ...reader.files.row_filter import Predicate
 
     # The formats see the columns of one file each; only here is every name known.
     Predicate.parse(options.filter, schema, (), options.time_zone or "UTC")
     # `row_index` is a row's place in its file, which rows that were never decoded do not advance.
-    metadata = schema.field(METADATA).type if METADATA in schema.names else pa.struct([])
-    if metadata.get_field_index("row_index") >= 0:
+    if asks_row_index(schema):
         raise OptionError(
             "filter: rows that are filtered while they are decoded cannot be numbered",
             "",

@@ -27,7 +27,7 @@ from ...checkpoint_meta.storage.urls import (
 from ...errors import OptionError, SchemaMismatchError
 from .evolution.column_names import ColumnNames
 from .evolution.new_columns import NewColumnsSeen
-from .formats.records.record_format import METADATA
+from .formats.records.record_format import METADATA, makes_metadata
 from .options import ReaderOptions
 from .values.numbers import boolean, cast_decimal, floating, integer
 from .values.times.temporal import cast_text
@@ -61,7 +61,7 @@ class FileColumns:
         self._schemes = _schemes_of(options)
         self._metadata = _metadata_field(schema)
         self._stops = options.mode_of_evolution.stops
-        made_here = (METADATA, file_column)
+        made_here = {*([METADATA] if makes_metadata(schema) else []), file_column or None}
         self._names = ColumnNames(name for name in schema.names if name not in made_here)
         # Thousands of files share a directory, and a directory decides.
         self._of_directory = lru_cache(maxsize=4096)(self._parse)
@@ -116,7 +116,7 @@ class FileColumns:
         for field in self.schema:
             if field.name == METADATA and self._metadata is not None:
                 arrays.append(self._metadata_array(splits, rows, first, members))
-            elif field.name == self._file_column:
+            elif self._file_column and field.name == self._file_column:
                 keys = [pa.scalar(file_key(split.file.path)) for split in splits]
                 arrays.append(_spread(keys, rows, field.type))
             elif field.name in path_columns:
@@ -205,10 +205,9 @@ def _spread(values: list[pa.Scalar], rows: Sequence[int], kind: pa.DataType) -> 
 
 
 def _metadata_field(schema: pa.Schema) -> pa.Field | None:
-    index = schema.get_field_index(METADATA)
-    if index < 0 or not pa.types.is_struct(schema.field(index).type):
+    if not makes_metadata(schema):
         return None
-    field = schema.field(index)
+    field = schema.field(METADATA)
     wrong = [
         f"{child.name} {child.type}"
         for child in field.type
@@ -219,6 +218,7 @@ def _metadata_field(schema: pa.Schema) -> pa.Field | None:
             f"column {METADATA} has fields that are not known",
             found=", ".join(wrong),
             expected="some of " + ", ".join(f"{name} {kind}" for name, kind in _FIELDS.items()),
+            remedy=f"If records of JSON have such a column, set schemaHints='{METADATA} string'.",
         )
     return field
 

@@ -48,7 +48,12 @@ from ..api import (
 from .evolution.new_columns import NewColumnsSeen
 from .formats.api import Decoded, FileFormat, FormatContext, Parsed
 from .formats.archives import class_of, format_of
-from .formats.records.record_format import METADATA, RecordFormat, asks_row_index
+from .formats.records.record_format import (
+    METADATA,
+    RecordFormat,
+    asks_row_index,
+    makes_metadata,
+)
 from .formats.registry import make_format
 from .io.cut_places import CutPlaces
 from .io.file_kinds import another_kind, recognised, refuse_share, refuse_unfit
@@ -120,7 +125,9 @@ class FileSplitReader(SplitReader[FileSplit]):
             lambda: context.budget.records_left,
             lambda: context.budget.files,
         )
-        self._made_here = {METADATA, file_column}
+        made_here = {METADATA if makes_metadata(schema) else "", file_column}
+        # Records may have a column without a name, and an option that is not set has none, either.
+        self._made_here = made_here - {""}
         self._schema = schema
         self._watch = ColumnWatch(schema, options, self._known)
         self._options = options

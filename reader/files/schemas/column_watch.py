@@ -30,7 +30,8 @@ class ColumnWatch:
         self._options = options
         self._context = context
         self._mode = options.mode_of_evolution
-        rescues = options.rescued_data_column in schema.names
+        name = options.rescued_data_column
+        rescues = bool(name) and name in schema.names
         self._watches = self._mode.stops or rescues
         self._known: tuple[pa.DataType, pa.Schema, FileFormat | None] | None = None
 

@@ -299,12 +299,16 @@ def rows_before(file_format: FileFormat, split: FileSplit) -> int:
     return sum(piece.batch.num_rows for piece in up_to(pieces, split.skip))
 
 
+def makes_metadata(schema: pa.Schema) -> bool:
+    """Return whether a schema asks for `_metadata`; of any other type, it is a column of files."""
+    index = schema.get_field_index(METADATA)
+    return index >= 0 and bool(pa.types.is_struct(schema.field(index).type))
+
+
 def asks_row_index(schema: pa.Schema) -> bool:
     """Return whether rows are numbered through their file."""
-    if METADATA not in schema.names:
-        return False
-    kind = schema.field(METADATA).type
-    return bool(pa.types.is_struct(kind) and kind.get_field_index("row_index") >= 0)
+    asks = makes_metadata(schema)
+    return asks and bool(schema.field(METADATA).type.get_field_index("row_index") >= 0)
 
 
 def beginning(file: FileVersion, options: ReaderOptions, limit: int) -> Iterator[bytes]:
@@ -330,10 +334,10 @@ def beginning(file: FileVersion, options: ReaderOptions, limit: int) -> Iterator
 
 def data_schema(schema: pa.Schema, options: ReaderOptions) -> pa.Schema:
     """The columns that records hold: all but those made here. Nulls are judged at the end."""
+    metadata = METADATA if makes_metadata(schema) else ""
+    own_columns = {options.column_name_of_corrupt_record, options.rescued_data_column, metadata}
     # Names of options that are not set are empty.
-    own_columns = {options.column_name_of_corrupt_record, options.rescued_data_column, METADATA} - {
-        ""
-    }
+    own_columns -= {""}
     return pa.schema([nullable(f) for f in schema if f.name not in own_columns])
 
 
