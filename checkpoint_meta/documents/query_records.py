@@ -22,7 +22,7 @@ from typing import Any, Final, Literal
 
 from pydantic import Field
 
-from ...errors import SluiceError
+from ...errors import SchemaMismatchError, SluiceError, first_line
 from ..stores.contract import StateStore, delete_permitted, next_created
 from .checksummed_json import Document, OfIdentity
 from .layout import ENDS, FORMAT, RUNS, SCHEMAS, SEED, numbered, numbers_in
@@ -260,9 +260,19 @@ class SchemaHistory:
                 return before
             version = 0 if before is None else before.version + 1
             stored = StoredSchema(version=version, schema=schema, reason=reason)
+            try:
+                document = stored.to_bytes()
+            except ValueError as error:
+                raise SchemaMismatchError(
+                    "a column is nested too deeply",
+                    self._store.location,
+                    first_line(error),
+                    "a schema that can be stored",
+                    "Read that column as text, as in schemaHints='name string'.",
+                ) from error
             # The number is the lock: of two writers one fails, and grows the other's version
             # instead.
-            self._store.publish(numbered(SCHEMAS, version), stored.to_bytes())
+            self._store.publish(numbered(SCHEMAS, version), document)
             return stored
 
         return next_created(self._store, SCHEMAS, grown)

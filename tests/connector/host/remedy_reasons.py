@@ -15,6 +15,7 @@ FOLLOWED: Mapping[str, str] = {
     "tests/connector/cli/reprocess/test_reread.py": "reprocess_plan.py*2 table_sink.py",
     "tests/connector/host/test_busy_catalog.py": "host/run.py iceberg_table.py",
     "tests/connector/host/test_incidents.py": "new_columns.py",
+    "tests/connector/host/test_names_of_columns.py": "query_records.py",
     "tests/connector/host/test_query_ends.py": "batch_order.py start_check.py*3",
     "tests/connector/host/test_refusals.py": "delta_table.py table_fit.py*6",
     "tests/connector/host/test_remedies.py": (

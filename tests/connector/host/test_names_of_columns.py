@@ -22,8 +22,8 @@ def read(tmp_path):
             pq.write_table(text, tmp_path / "in/1.parquet")
         else:
             (tmp_path / f"in/1.{kind}").write_text(text)
-        call = {"checkpoint": str(tmp_path / "ck"), "to": f"delta:{tmp_path / 'table'}"}
-        run(str(tmp_path / "in"), format=kind, **call, **options)
+        to, checkpoint = f"delta:{tmp_path / 'table'}", str(tmp_path / "ck")
+        run(str(tmp_path / "in"), format=kind, checkpoint=checkpoint, to=to, **options)
         return DeltaTable(str(tmp_path / "table")).to_pyarrow_table().to_pylist()
 
     return read
