@@ -20,8 +20,12 @@ from ..options.model import SluiceOptions
 _KINDS: Final = ("file_format", "multi_line", "wholetext", "row_tag", "record_path")
 """Options that decide what a position is."""
 
-_OF_ROWS: Final = ("header", "skip_rows", "mode")
-"""Options that add or drop whole rows: they matter where positions are numbers of rows."""
+_OF_ROWS: Final = (
+    *("header", "skip_rows", "mode", "line_sep", "comment"),
+    *("sep", "quote", "escape", "unescaped_quote_handling"),
+)
+"""Options that decide where rows begin, or drop some: they matter where positions are numbers of
+rows."""
 
 
 def check_begun_files(

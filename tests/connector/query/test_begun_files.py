@@ -12,6 +12,7 @@ from pyspark_sluice.errors import OptionError
 LINES = "".join(f'{{"id": "{n}"}}\n' for n in range(6))
 CSV = "id\n" + "".join(f"{n}\n" for n in range(6))
 XML = "<r>" + "".join(f"<row><id>{n}</id></row>" for n in range(6)) + "</r>"
+COMMENTS = "id\n0\n1\n2\n3\n#\n4\n5\n"
 BAD = "id\n0\nx,y\n1\nx,y\n2\n3\n4\n5\n"
 ROWS = [str(n) for n in range(6)]
 
@@ -56,6 +57,7 @@ HEADER, MULTI = {"header": "true"}, {"header": "true", "multiLine": "true"}
         ("csv", CSV, MULTI, HEADER, "multiLine"),
         ("csv", CSV, MULTI, {"multiLine": "true"}, "header"),
         ("csv", BAD, {**MULTI, "mode": "DROPMALFORMED"}, {**MULTI, "mode": "PERMISSIVE"}, "mode"),
+        ("csv", COMMENTS, {**MULTI, "comment": "#"}, MULTI, "comment"),
         ("json", LINES, {}, {"multiLine": "true"}, "multiLine"),
         ("json", json.dumps([{"id": n} for n in ROWS]), {"multiLine": "true"}, {}, "multiLine"),
         ("xml", XML, {"rowTag": "row"}, {"rowTag": "r"}, "rowTag"),
