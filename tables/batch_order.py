@@ -120,7 +120,8 @@ def has_batch(newest: TableMark | None, batch: WrittenBatch, table: str) -> bool
         _expected(batch),
         "The checkpoint was restored, or two queries share its state. If the right checkpoint is "
         "still there, start the query with it. Otherwise 'sluice remove-batches CHECKPOINT TABLE' "
-        "removes these batches from the table, and the query reads their input files again.",
+        "removes these batches from the table, and the query reads their input files again, "
+        "which must still be there (cleanSource may have removed them).",
     )
 
 

@@ -139,6 +139,11 @@ def _plan(store: StateStore) -> Plan:
 
 # A table and a checkpoint of which one was restored ------------------------------------------
 
+_AGAIN = (
+    "the next run reads the input files of these batches again: put those back first that were "
+    "deleted or archived meanwhile, also by cleanSource, or their rows are lost"
+)
+
 TableArgument = Annotated[
     str, argument("TABLE", "Use this table, as --to names it: delta:URL, iceberg:CATALOG.TABLE.")
 ]
@@ -283,11 +288,26 @@ class _Comparison:
         def write() -> None:
             # One transaction a batch: a crash leaves the table behind by fewer batches.
             for batch in reversed(missing):
-                self.sink.add(batch)
+                try:
+                    self.sink.add(batch)
+                except TableError as error:
+                    # The remedies for a batch in flight are none for one that has finished.
+                    raise self._not_added(error) from error
 
         rows = sum(file.rows for batch in missing for file in batch.files)
         count = sum(len(batch.files) for batch in missing)
         return self._plan("added", [batch.mark for batch in missing], count, rows, write)
+
+    def _not_added(self, error: TableError) -> TableError:
+
+        original = error.__cause__ if isinstance(error.__cause__, TableError) else error
+        what, where, found, expected, remedy = original.args
+        more = (
+            f"Or run `sluice fork CHECKPOINT NEW_CHECKPOINT --at-table {self.table} --yes`, and "
+            "start the query with the new checkpoint: it reads the input files of these batches "
+            "again."
+        )
+        return TableError(what, where, found, expected, f"{remedy} {more}".strip())
 
     def missing(self) -> Iterator[WrittenBatch]:
         """Yield the batches after the table's newest one, newest first."""
@@ -362,4 +382,5 @@ class _Comparison:
             "files": files,
         }
         report |= {} if rows is None else {"rows": rows}
-        return Plan(report, write if marks else None, done=f"the batches are {verb}")
+        notes = [_AGAIN] if marks and verb == "removed" else []
+        return Plan(report, write if marks else None, notes, done=f"the batches are {verb}")

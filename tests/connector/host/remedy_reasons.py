@@ -10,6 +10,7 @@ FOLLOWED: Mapping[str, str] = {
     "tests/connector/cli/bootstrap/test_fork.py": "spark_checkpoint.py",
     "tests/connector/cli/bootstrap/test_new_state.py": "start_position.py",
     "tests/connector/cli/commands/test_compact_table.py": "delta_changes.py",
+    "tests/connector/cli/commands/test_table_batches.py": "repair.py",
     "tests/connector/cli/reprocess/test_orders_next_to_others.py": "start_position.py",
     "tests/connector/cli/reprocess/test_reprocess.py": "known_files.py",
     "tests/connector/cli/reprocess/test_reread.py": "reprocess_plan.py*2 table_sink.py",

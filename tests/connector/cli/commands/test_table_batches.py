@@ -90,14 +90,15 @@ def pipeline(request, tmp_path, monkeypatch):
     return Pipeline(request.param, tmp_path, monkeypatch)
 
 
-def test_batches_that_a_restored_checkpoint_lacks_are_removed_and_read_again(pipeline):
+def test_batches_that_a_restored_checkpoint_lacks_are_removed_and_read_again(pipeline, capsys):
     pipeline.run(1)
     copy(pipeline.folder / "ck", pipeline.folder / "backup")
     pipeline.run(2)
     pipeline.run(3)
     copy(pipeline.folder / "backup", pipeline.folder / "ck")
-    pipeline.run(refused="sluice remove-batches")
+    pipeline.run(refused="which must still be there")
     assert pipeline.command("remove-batches", pipeline.to) == 0
+    assert "also by cleanSource, or their rows are lost" in capsys.readouterr().out
     assert pipeline.rows() == [1]
     pipeline.run(4)
     assert pipeline.rows() == [1, 2, 3, 4]
@@ -113,6 +114,26 @@ def test_batches_that_a_restored_table_lacks_are_added_from_their_data_files(pip
     assert pipeline.command("add-batches", pipeline.to) == 0
     pipeline.run()
     assert pipeline.rows() == [1, 2, 3, 4]
+
+
+def test_batches_whose_data_files_are_gone_are_read_again_by_the_fork_that_the_error_names(
+    pipeline, capsys
+):
+    pipeline.run(1)
+    copy(pipeline.log, pipeline.folder / "backup")
+    written = {*pipeline.folder.rglob("*.parquet")}
+    pipeline.run(2)
+    copy(pipeline.folder / "backup", pipeline.log)
+    for file in {*pipeline.folder.rglob("*.parquet")} - written:
+        file.unlink()
+    assert pipeline.command("add-batches", pipeline.to) == 5
+    errors = " ".join(capsys.readouterr().err.split())
+    assert "sluice reread" not in errors
+    assert f"NEW_CHECKPOINT --at-table {pipeline.to} --yes`" in errors
+    new = str(pipeline.folder / "new")
+    assert pipeline.command("fork", new, "--at-table", pipeline.to) == 0
+    pipeline.run(3, checkpoint="new")
+    assert pipeline.rows() == [1, 2, 3]
 
 
 def test_a_fork_at_the_table_reads_again_what_a_restored_table_lacks(pipeline):
