@@ -13,6 +13,7 @@ def run() -> int:
     """Run the command that the process was given; the exit code."""
     from ..session.processes import import_late, leave_pandas_out
 
+    _open_streams()
     # Imports make many objects and no garbage: a fifth of the time to start was spent looking.
     gc.set_threshold(150_000, 20, 20)
     # At its end the interpreter would look through all of them for a fifth of a second.
@@ -37,6 +38,18 @@ def run() -> int:
     from .app import main
 
     return main()
+
+
+def _open_streams() -> None:
+    """Open the standard streams that the caller has closed: else files would get their numbers."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            descriptor = os.open(os.devnull, os.O_RDWR)
+            if descriptor != number:
+                os.dup2(descriptor, number)
+                os.close(descriptor)
+            os.set_inheritable(number, True)
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8"))
 
 
 def _share_arenas() -> None:
