@@ -6,13 +6,14 @@ Spark's own parser is in the JVM, which the process that asks for a schema canno
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
 from ....errors import OptionError
 from .column_names import ColumnNames
-from .type_growth import SPARK_TYPES, is_variant, merged, wider_in_text
+from .type_growth import SPARK_TYPES, children, is_variant, merged, wider_in_text
 
 _TOKEN = re.compile(r"\s*(`(?:[^`]|``)*`|[A-Za-z_][\w]*|\d+|[<>(),:.])")
 _SIMPLE = {
@@ -34,7 +35,10 @@ def parse_hints(text: str) -> list[tuple[tuple[str, ...], pa.DataType]]:
     """
     # A hint cannot promise that no file has a null there.
     parser = _Parser(text, "schemaHints", may_promise=False)
-    return [(path, field.type) for path, field in parser.columns()] if text.strip() else []
+    hints = [(path, field.type) for path, field in parser.columns()] if text.strip() else []
+    for _, kind in hints:
+        _refuse_twice([child for _, child in children(kind)], "schemaHints")
+    return hints
 
 
 def parse_columns(text: str, option: str) -> list[pa.Field]:
@@ -49,7 +53,19 @@ def parse_columns(text: str, option: str) -> list[pa.Field]:
             raise OptionError(
                 f"{option}: a name with dots", "", ".".join(path), "names of columns, or `a.b`"
             )
-    return [field for _, field in columns]
+    fields = [field for _, field in columns]
+    _refuse_twice(fields, option)
+    return fields
+
+
+def _refuse_twice(fields: Sequence[pa.Field], option: str) -> None:
+    """Refuse columns, and fields of one struct, that have the same name."""
+    counts = Counter(field.name for field in fields)
+    twice = [name for name, count in counts.items() if count > 1]
+    if twice:
+        raise OptionError(f"{option}: a name twice", "", ", ".join(twice), "names that differ")
+    for field in fields:
+        _refuse_twice([child for _, child in children(field.type)], option)
 
 
 class _Parser:

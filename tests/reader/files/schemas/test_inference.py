@@ -268,3 +268,20 @@ def test_columns_may_be_not_null_and_hints_may_not():
 def test_a_hint_that_reaches_into_text_is_refused():
     with pytest.raises(OptionError, match=r"id\.x.*string"):
         with_hints(pa.schema([("id", TEXT)]), "id.x int")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "id long, id string",
+        "id long, s struct<a: int, b: int, a: string>",
+        "m map<string, array<struct<a: int, a: int>>>",
+    ],
+)
+def test_a_schema_with_a_name_twice_is_refused(text):
+    with pytest.raises(OptionError, match=r"writeSchema: a name twice; found (id|a);"):
+        parse_columns(text, "writeSchema")
+    if "<" in text:
+        with pytest.raises(OptionError, match="schemaHints: a name twice"):
+            parse_hints(text)
+    assert parse_columns("id long, ID long, s struct<id: int>", "writeSchema")
