@@ -182,7 +182,9 @@ class RunSummary(Document):
             store.read(FORMAT)
             # A run that ends in the same microsecond has nothing to add.
             with contextlib.suppress(FileExistsError):
-                store.publish(_run(int(self.ended * 1e6)), self.to_bytes())
+                # After the others, also where the clock was ahead when they ended.
+                newest = max(numbers_in(store.list(RUNS)), default=0)
+                store.publish(_run(max(int(self.ended * 1e6), newest + 1)), self.to_bytes())
             delete_permitted(store, map(_run, numbers_in(store.list(RUNS))[:-_RUNS_KEPT]))
         except FileNotFoundError:
             return  # Nothing was begun, so nobody looks here.

@@ -147,3 +147,14 @@ def test_errors_name_options_as_the_host_takes_them(tmp_path):
     assert code == 1
     for text in (errors, report["run"]["error"]):
         assert "Correct --schema, or set enforceSchema" in text
+
+
+def test_the_last_run_is_the_newest_one_after_a_clock_was_set_back(query, capsys):
+    query.land("0.json", range(3))
+    end_of(query)
+    for number, record in enumerate(sorted(query.checkpoint.glob("sluice/source/runs/*"))):
+        # As if these had ended in the year 2100.
+        record.rename(record.with_name(f"{4_102_444_800_000_000 + number:020d}.json"))
+    query.land("1.json", range(3, 8))
+    assert query.run_here(schema="")[0] == 0
+    assert status_of(query, capsys, 0)["last_run"]["row_count"] == 5
