@@ -193,8 +193,9 @@ def sweep(
         list[str],
         setting(
             "TABLE",
-            "Report committed files that this table does not have: a Delta table, the "
-            "directory of tables.manifest, or an Iceberg *.metadata.json. Repeat it for more.",
+            "Report committed files that this table does not have: a Delta table (delta:URL, or "
+            "the URL alone), the directory of tables.manifest, or an Iceberg *.metadata.json. "
+            "Repeat it for more.",
         ),
     ] = [],  # noqa: B006 - typer wants a list
     yes: Yes = False,
@@ -236,7 +237,8 @@ def sweep(
 
 def _opened(table: str, storage_options: Mapping[str, Any]) -> TableFiles:
 
-    files = TableFiles.of(table, storage_options)
+    # As other commands name it.
+    files = TableFiles.of(table.removeprefix("delta:"), storage_options)
     if not files.names:
         raise TableError(
             "no table to compare data files with",

@@ -81,6 +81,8 @@ def test_files_that_count_and_are_in_no_table_are_reported_and_stay(landed, tmp_
     if kind == "iceberg":
         table = catalog.load_table("lake.orders").metadata_location
     assert swept(tmp_path, capsys, "--table", table)[1]["outside"] == []
+    if kind == "delta":  # As other commands name it.
+        assert swept(tmp_path, capsys, "--table", f"delta:{table}")[1]["outside"] == []
 
 
 def test_a_table_that_is_not_there_is_named(landed, tmp_path, capsys):
