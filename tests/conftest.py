@@ -248,7 +248,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     home = tmp_path_factory.mktemp("spark")
     # Packages that a test installs in addition to the others, for every Python that Spark starts.
-    os.environ["SLUICE_TEST_PACKAGES"] = str(home / "packages")
+    os.environ["PACKAGES_OF_TESTS"] = str(home / "packages")
     # A Python process remembers for ever that a folder of its path was not there.
     (home / "packages").mkdir()
     before = os.environ.get("PYTHONPATH")

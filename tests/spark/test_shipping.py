@@ -33,7 +33,7 @@ def places(tmp_path_factory):
     write_zip(home / "pyspark_sluice.zip")
     python = lacking(home)
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("PYTHONPATH", "SLUICE_TEST_PACKAGES"):
+        for name in ("PYTHONPATH", "PACKAGES_OF_TESTS"):
             patch.delenv(name, raising=False)
         cluster = StandaloneCluster(home / "cluster", workers=1)
     yield home, cluster.url, python
