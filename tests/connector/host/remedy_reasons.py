@@ -56,7 +56,7 @@ REASONS: Mapping[str, str] = {
     ),
     "commands: tests of the command meet it next to the call that is right": (
         "arguments.py bootstrap.py doctor_checks.py clean_up.py commands/run.py*3 feeds_file.py*5 "
-        "known_files.py metrics.py repair.py*3 reprocess_plan.py spark_run.py*2 splits.py "
+        "hints.py known_files.py metrics.py repair.py*3 reprocess_plan.py spark_run.py*2 splits.py "
         "state_view.py tree_discovery.py view_reader.py*3"
     ),
     "the machine or a catalog: a process that dies each time, a package that is missing": (
