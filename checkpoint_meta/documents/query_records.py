@@ -40,10 +40,10 @@ class Seed(OfIdentity):
     remedy = "Restore the object from a copy, or create the state again in another directory."
 
     purpose: str
-    """Which tool has made it: that of the epoch's claim."""
+    """The tool that has made it: that of the epoch's claim."""
 
     origin: Mapping[str, Any]
-    """Where the state was taken from."""
+    """The place that the state was taken from."""
 
     counts: Mapping[str, int]
     written: int
@@ -167,7 +167,7 @@ class RunSummary(Document):
     """Columns and fields that the schema gained during the run, with their types."""
 
     dead_workers: Sequence[str] = ()
-    """How each process of a task died whose task was repeated."""
+    """Deaths of processes whose task was repeated, such as "signal 9"."""
 
     failing_upkeep: Mapping[str, str] = {}
     """Work on the state that fails and is tried again, with its error."""
@@ -180,12 +180,13 @@ class RunSummary(Document):
         """
         try:
             store.read(FORMAT)
+            earlier = numbers_in(store.list(RUNS))
+            # After the others, also where the clock was ahead when they ended.
+            number = max(int(self.ended * 1e6), max(earlier, default=0) + 1)
             # A run that ends in the same microsecond has nothing to add.
             with contextlib.suppress(FileExistsError):
-                # After the others, also where the clock was ahead when they ended.
-                newest = max(numbers_in(store.list(RUNS)), default=0)
-                store.publish(_run(max(int(self.ended * 1e6), newest + 1)), self.to_bytes())
-            delete_permitted(store, map(_run, numbers_in(store.list(RUNS))[:-_RUNS_KEPT]))
+                store.publish(_run(number), self.to_bytes())
+            delete_permitted(store, map(_run, earlier[: 1 - _RUNS_KEPT]))
         except FileNotFoundError:
             return  # Nothing was begun, so nobody looks here.
         except (SluiceError, OSError) as error:
@@ -218,7 +219,7 @@ class StoredSchema(Document):
     """Spark's JSON of the struct."""
 
     reason: str = ""
-    """What the version came from, for people."""
+    """The reason of the version, for people."""
 
 
 class SchemaHistory:
