@@ -27,7 +27,7 @@ from ...checkpoint_meta.storage.urls import (
 from ...errors import OptionError, SchemaMismatchError
 from .evolution.column_names import ColumnNames
 from .evolution.new_columns import NewColumnsSeen
-from .formats.records.record_format import METADATA, makes_metadata
+from .formats.records.record_format import METADATA, columns_made_here, makes_metadata
 from .options import ReaderOptions
 from .values.numbers import boolean, cast_decimal, floating, integer
 from .values.times.temporal import cast_text
@@ -61,7 +61,7 @@ class FileColumns:
         self._schemes = _schemes_of(options)
         self._metadata = _metadata_field(schema)
         self._stops = options.mode_of_evolution.stops
-        made_here = {*([METADATA] if makes_metadata(schema) else []), file_column or None}
+        made_here = columns_made_here(schema, file_column)
         self._names = ColumnNames(name for name in schema.names if name not in made_here)
         # Thousands of files share a directory, and a directory decides.
         self._of_directory = lru_cache(maxsize=4096)(self._parse)

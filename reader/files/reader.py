@@ -48,12 +48,7 @@ from ..api import (
 from .evolution.new_columns import NewColumnsSeen
 from .formats.api import Decoded, FileFormat, FormatContext, Parsed
 from .formats.archives import class_of, format_of
-from .formats.records.record_format import (
-    METADATA,
-    RecordFormat,
-    asks_row_index,
-    makes_metadata,
-)
+from .formats.records.record_format import RecordFormat, asks_row_index, columns_made_here
 from .formats.registry import make_format
 from .io.cut_places import CutPlaces
 from .io.file_kinds import another_kind, recognised, refuse_share, refuse_unfit
@@ -125,9 +120,7 @@ class FileSplitReader(SplitReader[FileSplit]):
             lambda: context.budget.records_left,
             lambda: context.budget.files,
         )
-        made_here = {METADATA if makes_metadata(schema) else "", file_column}
-        # Records may have a column without a name, and an option that is not set has none, either.
-        self._made_here = made_here - {""}
+        self._made_here = columns_made_here(schema, file_column)
         self._schema = schema
         self._watch = ColumnWatch(schema, options, self._known)
         self._options = options

@@ -305,6 +305,12 @@ def makes_metadata(schema: pa.Schema) -> bool:
     return index >= 0 and bool(pa.types.is_struct(schema.field(index).type))
 
 
+def columns_made_here(schema: pa.Schema, *named: str) -> set[str]:
+    """Return `_metadata`, if a schema asks for it, and the columns that options name."""
+    # The name of an option that is not set is empty, and records may have a column without a name.
+    return {name for name in (METADATA if makes_metadata(schema) else "", *named) if name}
+
+
 def asks_row_index(schema: pa.Schema) -> bool:
     """Return whether rows are numbered through their file."""
     asks = makes_metadata(schema)
@@ -334,11 +340,9 @@ def beginning(file: FileVersion, options: ReaderOptions, limit: int) -> Iterator
 
 def data_schema(schema: pa.Schema, options: ReaderOptions) -> pa.Schema:
     """The columns that records hold: all but those made here. Nulls are judged at the end."""
-    metadata = METADATA if makes_metadata(schema) else ""
-    own_columns = {options.column_name_of_corrupt_record, options.rescued_data_column, metadata}
-    # Names of options that are not set are empty.
-    own_columns -= {""}
-    return pa.schema([nullable(f) for f in schema if f.name not in own_columns])
+    own = options.column_name_of_corrupt_record, options.rescued_data_column
+    made_here = columns_made_here(schema, *own)
+    return pa.schema([nullable(f) for f in schema if f.name not in made_here])
 
 
 def nullable(target: pa.Field) -> pa.Field:
