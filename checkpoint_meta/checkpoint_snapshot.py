@@ -240,7 +240,7 @@ def _descends(history: CheckpointHistory, ref: CheckpointRef, ancestor: Checkpoi
 
 @dataclass(frozen=True)
 class BatchFiles:
-    """What one batch changes in the table."""
+    """The changes of one batch to the table."""
 
     mark: BatchMark
     files: Sequence[WrittenFile] = ()

@@ -200,7 +200,7 @@ _OF_FSSPEC = (
     "default_cache_type default_fill_cache listings_expiry_time loop max_concurrency max_paths "
     "project skip_instance_cache use_listings_cache"
 )
-"""What only tunes fsspec's file systems: nothing here goes wrong without it."""
+"""Settings that only tune fsspec's file systems: nothing goes wrong without them."""
 
 _TIMES: Final = ("timeout", "connect_timeout", "read_timeout")
 

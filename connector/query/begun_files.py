@@ -61,12 +61,12 @@ def _begun(
             checkpoint = history.load(ref)
         except StateError:
             return  # The query refuses such a state by itself.
-        found = commits.find_all(checkpoint.identity, readers_of(checkpoint))
-        for commit in found:
+        all_commits = commits.find_all(checkpoint.identity, readers_of(checkpoint))
+        for commit in all_commits:
             for part in commit.unfinished:
                 if _is_begun(part.remainder):
                     yield commit, str(part.remainder["path"][0])
-        if found:
+        if all_commits:
             return
 
 

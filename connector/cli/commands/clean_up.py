@@ -236,7 +236,6 @@ def sweep(
 
 
 def _opened(table: str, storage_options: Mapping[str, Any]) -> TableFiles:
-
     # As other commands name it.
     files = TableFiles.of(table.removeprefix("delta:"), storage_options)
     if not files.names:

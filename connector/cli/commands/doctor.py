@@ -134,7 +134,6 @@ def _place_of(arguments: DoctorArguments) -> str:
 
 
 def _writable(place: Any, storage: Mapping[str, Any], *, to_read: bool) -> str:
-
     where = place()
     # What readers write may be on more file systems than a state.
     store = open_store(where, storage, to_read=to_read)
@@ -143,7 +142,6 @@ def _writable(place: Any, storage: Mapping[str, Any], *, to_read: bool) -> str:
 
 
 def _first_file(given: Mapping[str, Any]) -> str:
-
     first = next(all_files(make_listing(parse_options(given, streaming=False))), None)
     if first is None:
         nothing = "See `sluice runbook 'ingests nothing'`."

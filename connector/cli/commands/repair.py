@@ -166,7 +166,6 @@ def remove_batches(arguments: EditArguments, table: TableArgument) -> Answer:
 
 
 def _edit(arguments: EditArguments, table: str, decide: Any) -> Answer:
-
     storage = parsed_storage_options(arguments.storage_options)
     return edit(arguments, lambda store: decide(_Comparison.of(store, table, storage)))
 
@@ -227,7 +226,6 @@ class _Comparison:
 
     @classmethod
     def of(cls, store: StateStore, table: str, storage: Mapping[str, Any]) -> _Comparison:
-
         sink = target_of(table, storage).sink
         assert isinstance(sink, TableSink)
         view = StateView(store)
@@ -252,7 +250,6 @@ class _Comparison:
         )
 
     def _before(self, forked: Forked | None) -> _Comparison:
-
         if forked is None:
             # Rows of the query that it continues may be missing as well, and nothing says which.
             return replace(self, batches=[BatchFiles(BatchMark(1))])
@@ -299,7 +296,6 @@ class _Comparison:
         return self._plan("added", [batch.mark for batch in missing], count, rows, write)
 
     def _not_added(self, error: TableError) -> TableError:
-
         original = error.__cause__ if isinstance(error.__cause__, TableError) else error
         what, where, found, expected, remedy = original.args
         more = (
@@ -362,7 +358,6 @@ class _Comparison:
         return self._plan("removed", others, len(names), None, write)
 
     def _apart(self, newest: BatchMark, expected: str) -> Exception:
-
         return TableError(
             "table and checkpoint cannot be brought together batch by batch",
             self.table,
